@@ -15,7 +15,6 @@ mod rack {
     pub(crate) mod asker;
     pub(crate) mod lab;
     pub(crate) mod multiget;
-    pub(crate) mod namespace;
     pub(crate) mod redis_rack;
     pub(crate) mod ways;
 }

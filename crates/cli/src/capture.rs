@@ -6,8 +6,8 @@ mod hex;
 mod pcap;
 mod reading;
 
-use crate::exit::Failure;
-use crate::file;
+use console::exit::Failure;
+use console::file;
 use reading::{Reading, read_up_to};
 use std::io::{IsTerminal as _, Read};
 

@@ -2,12 +2,12 @@
 
 use crate::command::{
     bench, cas, cluster, completion, controller, coordinator, del, demo, doctor, explain, export,
-    gateway, get, hot, import, incr, keyspace, lab, mdel, mget, mset, node, paper, put, scan, sim,
-    status, switch, top, up, wire,
+    gateway, get, hot, import, incr, keyspace, lab, mdel, mget, mset, node, put, scan, sim, status,
+    switch, top, up, wire,
 };
-use crate::exit::{EXIT_CODES, Failure, Verdict};
-use crate::shared::Shared;
 use clap::{CommandFactory as _, Parser, Subcommand};
+use console::exit::{EXIT_CODES, Failure, Verdict};
+use console::shared::Shared;
 
 /// A key-value store whose network switch does the coordination.
 ///
@@ -45,7 +45,7 @@ enum Command {
     Explain(explain::Args),
     Bench(Box<bench::Args>),
     Sim(sim::Args),
-    Paper(paper::Args),
+    Paper(experiments::command::paper::Args),
     Lab(lab::Args),
     Doctor(doctor::Args),
     Wire(wire::Args),

@@ -26,7 +26,6 @@ pub(crate) mod mget;
 pub(crate) mod mset;
 pub(crate) mod node;
 pub(crate) mod pages;
-pub(crate) mod paper;
 pub(crate) mod put;
 pub(crate) mod role;
 pub(crate) mod scan;

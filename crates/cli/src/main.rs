@@ -5,36 +5,19 @@
 
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
-#[macro_use]
-mod out;
-
-mod admin;
-mod answer;
-mod bench;
-mod bytes;
 mod capture;
-mod chart;
 mod cli;
 mod command;
-mod connect;
 mod doctor;
-mod exit;
 mod export;
-mod figure;
-mod file;
-mod lab;
-mod netmc;
 mod packet;
-mod parse;
 mod process;
-mod progress;
-mod save;
-mod shared;
 mod top;
-mod versus;
 
 use clap::Parser;
-use exit::Failure;
+use console::exit::Failure;
+use console::note;
+use console::{answer, out};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {

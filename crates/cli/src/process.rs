@@ -1,6 +1,6 @@
 //! What a process has of descriptors and connections, out of its metrics.
 
-use crate::chart::grouped;
+use console::chart::grouped;
 use serde::Serialize;
 
 /// Figures of the process that was asked.

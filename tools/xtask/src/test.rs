@@ -27,7 +27,7 @@ const LONG: [&str; 5] = [
     "sim/tests/promises.rs",
     "xdp/tests/sameness/main.rs",
     "model/tests/bounds.rs",
-    "paper/tests/rack.rs",
+    "experiments/tests/rack.rs",
     "runtime/src/lib.rs",
 ];
 

@@ -2,7 +2,7 @@
 
 use super::frame::{self, Link};
 use super::reading::{Captured, Reading, unread};
-use crate::exit::Failure;
+use console::exit::Failure;
 use std::io::{BufRead as _, BufReader, Cursor, Read};
 
 /// Bytes of a line: the digits of the longest IP packet, twice over for what stands between them.

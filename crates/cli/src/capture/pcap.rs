@@ -2,8 +2,8 @@
 
 use super::frame::{self, Link};
 use super::reading::{Reading, read_up_to, unread};
-use crate::exit::Failure;
 use anyhow::anyhow;
+use console::exit::Failure;
 use pcap_parser::pcapng::{Block, EnhancedPacketBlock, InterfaceDescriptionBlock};
 use pcap_parser::traits::{PcapNGPacketBlock as _, PcapReaderIterator};
 use pcap_parser::{LegacyPcapReader, PcapBlockOwned, PcapError, PcapNGReader};

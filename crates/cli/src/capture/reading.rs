@@ -1,6 +1,6 @@
 //! What is handed on from a capture, and what is only counted.
 
-use crate::exit::Failure;
+use console::exit::Failure;
 use std::collections::BTreeMap;
 use std::io::{self, Read};
 use std::net::SocketAddr;

@@ -1,23 +1,21 @@
 //! `keyway bench`: load on a cluster, and how it stands it.
 
-mod rival;
-mod versus;
-
-use crate::admin::Admin;
-use crate::answer::Answer;
-use crate::bench::{self, Measured, Multigets, Pace, Plan, Progress};
 use crate::command::cluster_size::ClusterSize;
 use crate::command::keyspace::number_splits;
 use crate::command::logs::Logs;
 use crate::command::up;
-use crate::exit::{Failure, Verdict};
-use crate::out;
-use crate::parse;
-use crate::shared::Shared;
 use anyhow::anyhow;
+use bench::{Measured, Multigets, Pace, Plan, Progress};
 use client::RetransmitBounds;
 use cluster::{HotPolicy, KeyspaceKind};
+use console::admin::Admin;
+use console::answer::Answer;
+use console::exit::{Failure, Verdict};
+use console::out;
+use console::parse;
+use console::shared::Shared;
 use controller::KeyspaceSpec;
+use experiments::versus::Versus;
 use runtime::up::Embedded;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -51,7 +49,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     size: ClusterSize,
     #[command(flatten)]
-    versus: rival::Versus,
+    versus: Versus,
     #[command(flatten)]
     logs: Logs,
 }
@@ -153,7 +151,7 @@ fn ycsb_letter(text: &str) -> Result<char, String> {
 impl Args {
     pub(crate) fn run(self, shared: &Shared) -> Result<Verdict, Failure> {
         self.logs.start("warn")?;
-        if self.compares() {
+        if self.versus.is_asked_for() {
             return self.compare(shared);
         }
         let embedded = if self.embedded { Some(self.start()?) } else { None };
@@ -189,9 +187,20 @@ impl Args {
             )));
         }
         if measured.summary.all.endings.total() == measured.summary.all.endings.unknown {
-            return Err(crate::connect::no_answer(&plan.services));
+            return Err(console::connect::no_answer(&plan.services));
         }
         Ok(Verdict::Yes)
+    }
+
+    /// Compares with a rival under all loads, or the one that was asked for.
+    fn compare(&self, shared: &Shared) -> Result<Verdict, Failure> {
+        let ClusterSize { nodes, partitions, .. } = self.size;
+        let load = (self.load.mix.is_some() || self.load.distribution.is_some()).then(|| {
+            let spec = self.load.spec();
+            (spec.mix, spec.distribution)
+        });
+        let plan = |services, keyspace: &str| self.load.plan(services, keyspace, shared.timeout);
+        self.versus.compare(shared.json, (nodes, partitions), load, plan)
     }
 
     /// A cluster with a keyspace for this benchmark's keys: in order if it scans them.

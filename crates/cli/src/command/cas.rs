@@ -1,13 +1,14 @@
 //! `keyway cas`: write one key if what is there is what is expected.
 
-use crate::answer::Answer;
-use crate::bytes::{self, Style};
 use crate::command::ttl::Ttl;
-use crate::connect;
-use crate::exit::{Failure, Verdict};
-use crate::out;
-use crate::shared::Shared;
 use client::{CasReply, Expect, New};
+use console::answer::Answer;
+use console::bytes::{self, Style};
+use console::connect;
+use console::exit::{Failure, Verdict};
+use console::note;
+use console::out;
+use console::shared::Shared;
 
 /// Write one key if its value, or its version, is the expected one.
 ///

@@ -2,12 +2,12 @@
 
 mod verify;
 
-use crate::admin::Admin;
-use crate::answer::Answer;
-use crate::exit::{Failure, Verdict};
-use crate::out;
-use crate::parse;
-use crate::shared::Shared;
+use console::admin::Admin;
+use console::answer::Answer;
+use console::exit::{Failure, Verdict};
+use console::out;
+use console::parse;
+use console::shared::Shared;
 use runtime::admin::NewNode;
 use std::net::SocketAddr;
 

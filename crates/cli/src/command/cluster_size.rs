@@ -1,7 +1,7 @@
 //! The options of a cluster in one process.
 
-use crate::exit::Failure;
 use clap::ValueEnum;
+use console::exit::Failure;
 use runtime::config::EngineKind;
 use runtime::disk::MinFreeDisk;
 use runtime::memory::MaxMemory;

@@ -1,8 +1,8 @@
 //! `keyway completion`: what a shell needs to complete command lines.
 
-use crate::exit::{Failure, Verdict};
-use crate::out;
 use clap_complete::{Shell, generate};
+use console::exit::{Failure, Verdict};
+use console::out;
 
 /// Print a script with which a shell completes commands and options.
 #[derive(Debug, clap::Args)]

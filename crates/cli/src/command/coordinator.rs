@@ -1,15 +1,15 @@
 //! `keyway coordinator`: takes multigets apart in the switch's place, to compare with it.
 
-use crate::admin::Admin;
-use crate::answer::Answer;
 use crate::command::logs::Logs;
-use crate::exit::{Failure, Verdict};
-use crate::out;
-use crate::parse;
-use crate::shared::Shared;
 use anyhow::{Context, anyhow};
 use client::Coordinator;
 use cluster::Map;
+use console::admin::Admin;
+use console::answer::Answer;
+use console::exit::{Failure, Verdict};
+use console::out;
+use console::parse;
+use console::shared::Shared;
 use machine::{Datagram, Rng};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, ppoll};

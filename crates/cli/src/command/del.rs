@@ -1,13 +1,14 @@
 //! `keyway del`: delete one key.
 
-use crate::answer::Answer;
-use crate::bytes::{self, Style};
 use crate::command::cas::Expected;
-use crate::connect;
-use crate::exit::{Failure, Verdict};
-use crate::out;
-use crate::shared::Shared;
 use client::{CasReply, New, PutOptions};
+use console::answer::Answer;
+use console::bytes::{self, Style};
+use console::connect;
+use console::exit::{Failure, Verdict};
+use console::note;
+use console::out;
+use console::shared::Shared;
 
 /// Delete one key.
 ///

@@ -1,19 +1,19 @@
 //! `keyway demo`: a cluster at work, in half a minute.
 
-use crate::admin::Admin;
-use crate::answer::Answer;
-use crate::bench::{self, Measured, Pace, Plan, Progress};
-use crate::chart::{grouped, micros, table};
 use crate::command::keyspace::number_splits;
 use crate::command::status;
 use crate::command::up;
-use crate::exit::{Failure, Verdict};
-use crate::out;
-use crate::shared::Shared;
 use anyhow::{Context, anyhow};
+use bench::{Measured, Pace, Plan, Progress};
 use client::blocking::{Client, Space};
 use client::{Options, RetransmitBounds, ScanOptions};
 use cluster::{HotPolicy, KeyspaceKind, Map, NodeId};
+use console::admin::Admin;
+use console::answer::Answer;
+use console::chart::{grouped, micros, table};
+use console::exit::{Failure, Verdict};
+use console::out;
+use console::shared::Shared;
 use controller::{KeyspaceSpec, NodeLoad};
 use machine::Instant;
 use runtime::clock::Clock;

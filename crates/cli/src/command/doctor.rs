@@ -1,12 +1,12 @@
 //! `keyway doctor`: whether this machine can switch packets in its kernel, and data is sound.
 
-use crate::answer::Answer;
 use crate::doctor::finding::{Finding, Grade};
 use crate::doctor::link::Link;
 use crate::doctor::{data, machine, port, read};
-use crate::exit::{Failure, Verdict};
-use crate::out::{self, Tone, paint};
-use crate::shared::Shared;
+use console::answer::Answer;
+use console::exit::{Failure, Verdict};
+use console::out::{self, Tone, paint};
+use console::shared::Shared;
 use serde_json::json;
 use std::fmt::Write as _;
 use std::path::PathBuf;

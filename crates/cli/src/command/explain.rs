@@ -3,17 +3,18 @@
 mod hot;
 mod kernel;
 
-use crate::admin::{self, Admin};
-use crate::answer::Answer;
-use crate::bytes::{self, Style};
 use crate::command::status::kind;
 use crate::command::switch::Plane;
-use crate::exit::{Failure, Verdict};
-use crate::out;
-use crate::parse;
-use crate::shared::Shared;
 use anyhow::anyhow;
 use cluster::{Keyspace, KeyspaceKind, Map, NodeId};
+use console::admin::{self, Admin};
+use console::answer::Answer;
+use console::bytes::{self, Style};
+use console::exit::{Failure, Verdict};
+use console::note;
+use console::out;
+use console::parse;
+use console::shared::Shared;
 use hot::Known;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use switch::{Explanation, Tables};

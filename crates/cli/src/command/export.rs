@@ -1,19 +1,20 @@
 //! `keyway export`: all keys of a keyspace into a file, as they are.
 
-use crate::answer::Answer;
-use crate::bytes;
-use crate::chart::grouped;
 use crate::command::pages::{Interval, Pages};
-use crate::connect;
-use crate::exit::{Failure, Verdict};
 use crate::export::Writer;
-use crate::out;
-use crate::progress::Progress;
-use crate::save::Save;
-use crate::shared::Shared;
 use client::blocking::{Download, Space};
 use client::{NotDone, Refusal, ScanOptions};
 use cluster::KeyspaceKind;
+use console::answer::Answer;
+use console::bytes;
+use console::chart::grouped;
+use console::connect;
+use console::exit::{Failure, Verdict};
+use console::note;
+use console::out;
+use console::progress::Progress;
+use console::save::Save;
+use console::shared::Shared;
 use std::path::{Path, PathBuf};
 
 /// Write keys into a file, with their values and expiries, as they are.

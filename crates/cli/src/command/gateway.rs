@@ -1,15 +1,17 @@
 //! `keyway gateway`: the way in for Redis clients.
 
-use crate::admin::Admin;
-use crate::answer::Answer;
 use crate::command::logs::Logs;
 use crate::command::role::warn_if_others_read;
-use crate::connect;
-use crate::exit::{Failure, Verdict};
-use crate::shared::Shared;
-use crate::{out, parse};
 use anyhow::Context;
 use bytes::Bytes;
+use console::admin::Admin;
+use console::answer::Answer;
+use console::connect;
+use console::exit::{Failure, Verdict};
+use console::note;
+use console::out;
+use console::parse;
+use console::shared::Shared;
 use controller::{HotStatus, Status};
 use gateway::{Acl, Gateway, HotKey, HotKeys, MAXCLIENTS, Options, StartError, TlsFiles};
 use runtime::admin::Admin as AdminServer;

@@ -1,11 +1,12 @@
 //! `keyway get`: read one key.
 
-use crate::answer::Answer;
-use crate::bytes::{self, Style};
-use crate::connect;
-use crate::exit::{Failure, Verdict};
-use crate::file;
-use crate::shared::Shared;
+use console::answer::Answer;
+use console::bytes::{self, Style};
+use console::connect;
+use console::exit::{Failure, Verdict};
+use console::file;
+use console::note;
+use console::shared::Shared;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 

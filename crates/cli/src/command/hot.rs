@@ -1,13 +1,14 @@
 //! `keyway hot`: the keys that are asked for most, and what became of them.
 
-use crate::admin::Admin;
-use crate::answer::Answer;
-use crate::bytes::{self, Style};
-use crate::chart::{grouped, table};
-use crate::exit::{Failure, Verdict};
-use crate::out;
-use crate::shared::Shared;
 use cluster::KeyspaceId;
+use console::admin::Admin;
+use console::answer::Answer;
+use console::bytes::{self, Style};
+use console::chart::{grouped, table};
+use console::exit::{Failure, Verdict};
+use console::note;
+use console::out;
+use console::shared::Shared;
 use controller::{HotAction, HotDecision, HotEffect, HotStatus, Status};
 use runtime::clock::Clock;
 use runtime::driver::NamedKey;

@@ -1,17 +1,17 @@
 //! `keyway import`: keys from a file that `keyway export` has written.
 
-use crate::answer::Answer;
-use crate::chart::grouped;
-use crate::connect;
-use crate::exit::{Failure, Verdict};
 use crate::export::{Damage, Event, Reader};
-use crate::file;
-use crate::out;
-use crate::progress::Progress;
-use crate::shared::Shared;
 use anyhow::{Context as _, anyhow};
 use client::blocking::{Space, Upload};
 use client::{CasReply, Expect, Expiry, New, NotDone, PutOptions};
+use console::answer::Answer;
+use console::chart::grouped;
+use console::connect;
+use console::exit::{Failure, Verdict};
+use console::file;
+use console::out;
+use console::progress::Progress;
+use console::shared::Shared;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufReader, Seek as _, SeekFrom};

@@ -1,12 +1,13 @@
 //! `keyway incr`: add to a number.
 
-use crate::answer::Answer;
-use crate::bytes::{self, Style};
-use crate::connect;
-use crate::exit::{Failure, Verdict};
-use crate::out;
-use crate::shared::Shared;
 use client::IncrReply;
+use console::answer::Answer;
+use console::bytes::{self, Style};
+use console::connect;
+use console::exit::{Failure, Verdict};
+use console::note;
+use console::out;
+use console::shared::Shared;
 
 /// Add to a decimal 64-bit number; a key without a value counts as 0.
 ///

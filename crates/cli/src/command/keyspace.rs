@@ -1,15 +1,16 @@
 //! `keyway keyspace`: list, create and show keyspaces.
 
-use crate::admin::Admin;
-use crate::answer::Answer;
-use crate::bytes;
-use crate::chart::{grouped, table};
 use crate::command::status::kind;
-use crate::exit::{Failure, Verdict};
-use crate::out;
-use crate::parse;
-use crate::shared::Shared;
 use cluster::{HotPolicy, KeyspaceKind};
+use console::admin::Admin;
+use console::answer::Answer;
+use console::bytes;
+use console::chart::{grouped, table};
+use console::exit::{Failure, Verdict};
+use console::note;
+use console::out;
+use console::parse;
+use console::shared::Shared;
 use controller::{KeyspaceSpec, KeyspaceStatus};
 use workload::KeyNames;
 

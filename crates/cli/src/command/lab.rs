@@ -1,21 +1,17 @@
 //! `keyway lab`: a rack in network namespaces, and a cluster in it.
 
-mod balance;
 mod faults;
-mod ground;
-mod name;
 mod run;
-mod shift;
 mod soak;
 mod status;
 mod up;
 
-use crate::answer::Answer;
-use crate::exit::{Failure, Verdict};
-use crate::lab::{guard, state};
-use crate::out;
-use crate::shared::Shared;
-use name::Name;
+use console::answer::Answer;
+use console::exit::{Failure, Verdict};
+use console::out;
+use console::shared::Shared;
+use lab::name::Name;
+use lab::{guard, state};
 
 /// Build a rack of network namespaces on this machine and run a cluster in it.
 ///
@@ -41,8 +37,8 @@ enum Command {
     Run(run::Args),
     Status(status::Args),
     Faults(faults::Args),
-    Balance(balance::Args),
-    Shift(shift::Args),
+    Balance(experiments::command::balance::Args),
+    Shift(experiments::command::shift::Args),
     Soak(soak::Args),
     Down(Down),
 }

@@ -1,6 +1,6 @@
 //! The logging options of commands that run a part of a cluster.
 
-use crate::exit::Failure;
+use console::exit::Failure;
 use runtime::logging::{self, LogFormat};
 
 /// Where and how much is logged: always to standard error.

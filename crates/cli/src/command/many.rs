@@ -1,15 +1,16 @@
 //! What commands for many keys have in common: where keys come from, how long they may take, and
 //! what is said of each.
 
-use crate::answer::Answer;
-use crate::bytes::{self, Style};
-use crate::connect;
-use crate::exit::{Failure, Verdict};
-use crate::file;
-use crate::parse;
-use crate::shared::Shared;
 use client::NotDone;
 use client::blocking::Space;
+use console::answer::Answer;
+use console::bytes::{self, Style};
+use console::connect;
+use console::exit::{Failure, Verdict};
+use console::file;
+use console::note;
+use console::parse;
+use console::shared::Shared;
 use std::io::{BufRead as _, BufReader};
 use std::time::Duration;
 

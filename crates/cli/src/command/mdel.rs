@@ -1,11 +1,11 @@
 //! `keyway mdel`: delete many keys at once.
 
-use crate::answer::Answer;
-use crate::bytes::Style;
 use crate::command::many::{self, Tally, Within};
-use crate::exit::{Failure, Verdict};
-use crate::out;
-use crate::shared::Shared;
+use console::answer::Answer;
+use console::bytes::Style;
+use console::exit::{Failure, Verdict};
+use console::out;
+use console::shared::Shared;
 
 /// Delete many keys at once.
 ///

@@ -1,12 +1,12 @@
 //! `keyway mget`: read many keys at once.
 
-use crate::answer::Answer;
-use crate::bytes::Style;
 use crate::command::many::{self, Tally, Within};
-use crate::exit::{Failure, Verdict};
-use crate::out;
-use crate::shared::Shared;
 use client::Value;
+use console::answer::Answer;
+use console::bytes::Style;
+use console::exit::{Failure, Verdict};
+use console::out;
+use console::shared::Shared;
 
 /// Read many keys at once.
 ///

@@ -1,12 +1,12 @@
 //! `keyway mset`: write many keys at once.
 
-use crate::answer::Answer;
-use crate::bytes::{self, Style};
 use crate::command::many::{self, Tally, Within};
 use crate::command::ttl::Ttl;
-use crate::exit::{Failure, Verdict};
-use crate::out;
-use crate::shared::Shared;
+use console::answer::Answer;
+use console::bytes::{self, Style};
+use console::exit::{Failure, Verdict};
+use console::out;
+use console::shared::Shared;
 
 /// Write many keys at once.
 ///

@@ -1,9 +1,9 @@
 //! `keyway node`: one storage node of a configured cluster.
 
 use crate::command::role::Role;
-use crate::exit::{Failure, Verdict};
-use crate::shared::Shared;
 use cluster::NodeId;
+use console::exit::{Failure, Verdict};
+use console::shared::Shared;
 use runtime::server::Server;
 
 /// Run one storage node of a cluster as a process of its own.

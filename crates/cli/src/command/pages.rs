@@ -1,9 +1,9 @@
 //! Keys of a keyspace, page by page, and which of them.
 
-use crate::bytes;
-use crate::exit::Failure;
 use client::blocking::Space;
 use client::{NotDone, PageStart, ScanOptions, Value};
+use console::bytes;
+use console::exit::Failure;
 use std::ops::Bound;
 
 /// Bounds of keys on the command line.

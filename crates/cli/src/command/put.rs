@@ -1,13 +1,13 @@
 //! `keyway put`: write one key.
 
-use crate::answer::Answer;
-use crate::bytes::{self, Style};
 use crate::command::ttl::Ttl;
-use crate::connect;
-use crate::exit::{Failure, Verdict};
-use crate::file::Input;
-use crate::out;
-use crate::shared::Shared;
+use console::answer::Answer;
+use console::bytes::{self, Style};
+use console::connect;
+use console::exit::{Failure, Verdict};
+use console::file::Input;
+use console::out;
+use console::shared::Shared;
 use std::path::PathBuf;
 
 /// Write one key.

@@ -1,11 +1,12 @@
 //! What `switch`, `node` and `controller` have in common: one role of a configured cluster.
 
-use crate::answer::Answer;
 use crate::command::logs::Logs;
-use crate::exit::{Failure, Verdict};
-use crate::out;
-use crate::shared::Shared;
 use anyhow::Context;
+use console::answer::Answer;
+use console::exit::{Failure, Verdict};
+use console::note;
+use console::out;
+use console::shared::Shared;
 use nix::sys::stat::{Mode, umask};
 use runtime::config::Config;
 use runtime::server::{Server, StartError};

@@ -1,13 +1,13 @@
 //! `keyway scan`: read keys in order, or all keys of a hash keyspace in the order of their hashes.
 
-use crate::answer::Answer;
-use crate::bytes::Style;
 use crate::command::pages::{Interval, Pages};
-use crate::connect;
-use crate::exit::{Failure, Verdict};
-use crate::out::{self, Out};
-use crate::shared::Shared;
 use client::{ScanOptions, Value};
+use console::answer::Answer;
+use console::bytes::Style;
+use console::connect;
+use console::exit::{Failure, Verdict};
+use console::out::{self, Out};
+use console::shared::Shared;
 
 /// Read keys in order.
 ///

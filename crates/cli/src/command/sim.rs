@@ -1,12 +1,12 @@
 //! `keyway sim`: the deterministic world.
 
-use crate::chart::{grouped, table};
-use crate::exit::{Failure, Verdict};
-use crate::out;
-use crate::progress::Progress;
-use crate::save::save;
-use crate::shared::Shared;
 use cluster::Mutant;
+use console::chart::{grouped, table};
+use console::exit::{Failure, Verdict};
+use console::out;
+use console::progress::Progress;
+use console::save::save;
+use console::shared::Shared;
 use runtime::clock::Clock;
 use sim::check::Violation;
 use sim::{Catch, HUNT_SEEDS, Options, Outages, Outcome, Profile, Stats};

@@ -1,13 +1,13 @@
 //! `keyway status`: how the cluster stands.
 
-use crate::admin::Admin;
-use crate::answer::Answer;
-use crate::chart::{bar, grouped, list, table};
-use crate::exit::{Failure, Verdict};
-use crate::out::{self, Tone, paint};
 use crate::process::ProcessFigures;
-use crate::shared::Shared;
 use cluster::{KeyspaceKind, Member, Resources};
+use console::admin::Admin;
+use console::answer::Answer;
+use console::chart::{bar, grouped, list, table};
+use console::exit::{Failure, Verdict};
+use console::out::{self, Tone, paint};
+use console::shared::Shared;
 use controller::{CopyStatus, Decision, KeyspaceStatus, NodeLoad, Status, VerifyStatus};
 use std::time::Duration;
 use wire::Room;

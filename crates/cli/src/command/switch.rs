@@ -1,8 +1,8 @@
 //! `keyway switch`: a switch of a configured cluster.
 
 use crate::command::role::Role;
-use crate::exit::{Failure, Verdict};
-use crate::shared::Shared;
+use console::exit::{Failure, Verdict};
+use console::shared::Shared;
 use runtime::config::Config;
 use runtime::server::Server;
 

@@ -1,10 +1,11 @@
 //! `keyway top`: what is asked for most at the moment, and how busy every node is.
 
-use crate::admin::Admin;
-use crate::exit::{Failure, Verdict};
-use crate::shared::Shared;
 use crate::top::{NodeView, View, json, screen, text};
-use crate::{out, parse};
+use console::admin::Admin;
+use console::exit::{Failure, Verdict};
+use console::out;
+use console::parse;
+use console::shared::Shared;
 use controller::Status;
 use std::time::Duration;
 

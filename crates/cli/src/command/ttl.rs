@@ -1,7 +1,7 @@
 //! The expiry options that PUT and CAS share.
 
-use crate::parse;
 use client::{Expiry, PutOptions};
+use console::parse;
 use std::time::Duration;
 
 /// When the value goes away by itself.

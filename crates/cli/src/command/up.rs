@@ -1,17 +1,19 @@
 //! `keyway up`: a cluster in one process.
 
-use crate::answer::Answer;
 use crate::command::cluster_size::ClusterSize;
 use crate::command::gateway::{self, redis_cli};
 use crate::command::logs::Logs;
 use crate::command::role::private_files;
 use crate::command::status::kind;
-use crate::exit::{Failure, Verdict};
-use crate::shared::Shared;
-use crate::{out, parse};
 use ::gateway::{Gateway, HotKeys};
 use anyhow::{Context, anyhow};
 use cluster::Map;
+use console::answer::Answer;
+use console::exit::{Failure, Verdict};
+use console::note;
+use console::out;
+use console::parse;
+use console::shared::Shared;
 use runtime::signals::Signals;
 use runtime::up::{Embedded, UpError, UpOptions};
 use std::net::{Ipv4Addr, SocketAddr};

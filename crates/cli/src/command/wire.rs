@@ -1,12 +1,13 @@
 //! `keyway wire`: packets for people.
 
-use crate::answer::Answer;
 use crate::capture::{self, Captured, Taker};
-use crate::exit::{Failure, Verdict};
-use crate::out::Out;
 use crate::packet;
-use crate::shared::Shared;
 use clap::Subcommand;
+use console::answer::Answer;
+use console::exit::{Failure, Verdict};
+use console::note;
+use console::out::Out;
+use console::shared::Shared;
 use std::io::Write as _;
 
 /// Look at packets.
@@ -52,7 +53,7 @@ impl Args {
         let read = capture::read(&mut printer);
         let Printer { mut out, packets, .. } = printer;
         // What was printed is seen, also if the rest cannot be read.
-        out.flush().map_err(crate::out::failed)?;
+        out.flush().map_err(console::out::failed)?;
         let others = read?;
         if shared.json {
             let answer = Answer::new(if packets > 0 { "done" } else { "not_found" });
@@ -94,6 +95,6 @@ impl Taker for Printer {
     }
 
     fn pause(&mut self) -> Result<(), Failure> {
-        self.out.flush().map_err(crate::out::failed)
+        self.out.flush().map_err(console::out::failed)
     }
 }

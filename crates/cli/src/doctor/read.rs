@@ -4,8 +4,8 @@
 use super::link::{self, Link};
 use super::machine::Machine;
 use super::port::{Attached, FarEnd, Port};
-use crate::lab::namespace;
 use anyhow::{Result, anyhow};
+use lab::namespace;
 use nix::errno::Errno;
 use serde::Deserialize;
 use std::collections::BTreeMap;

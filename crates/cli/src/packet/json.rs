@@ -1,8 +1,8 @@
 //! A packet as a JSON object.
 
 use super::said::{Said, drop_reason, is_delivered, op, said, time};
-use crate::bytes::{Style, to_hex};
 use crate::capture::Captured;
+use console::bytes::{Style, to_hex};
 use serde_json::{Map, Value, json};
 use wire::dissect::{Item, dissect};
 

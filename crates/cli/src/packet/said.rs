@@ -23,7 +23,7 @@ pub(super) fn said(field: &Field, bytes: &[u8], op: u8) -> Said {
     match field.shown {
         Shown::Number => Said::Number(low),
         Shown::Signed => Said::Signed(low.cast_signed()),
-        Shown::Hex => Said::Hex(crate::bytes::to_hex(bytes)),
+        Shown::Hex => Said::Hex(console::bytes::to_hex(bytes)),
         Shown::Address => Said::Word(address(value).to_string()),
         Shown::Ids => {
             let ids = bytes.as_chunks::<2>().0.iter().map(|id| u16::from_be_bytes(*id));

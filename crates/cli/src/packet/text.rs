@@ -1,9 +1,9 @@
 //! A packet as lines of text.
 
 use super::said::{Said, drop_reason, is_delivered, op, said, time};
-use crate::bytes::{Style, to_hex};
 use crate::capture::Captured;
-use crate::out::{Tone, paint};
+use console::bytes::{Style, to_hex};
+use console::out::{Tone, paint};
 use wire::Op;
 use wire::dissect::{Item, dissect};
 

@@ -1,9 +1,9 @@
 //! The view as text, and as JSON for scripts.
 
 use super::view::{KeyView, NodeView, View};
-use crate::answer::Answer;
-use crate::bytes::Style;
-use crate::chart::{bar, grouped, table};
+use console::answer::Answer;
+use console::bytes::Style;
+use console::chart::{bar, grouped, table};
 use serde_json::{Map, Value, json};
 
 const STYLE: Style = Style { hex: false };

@@ -2,8 +2,8 @@
 
 use super::plain::{KEYS_HEAD, NODES_HEAD, key_rows, node_rows, summary};
 use super::view::View;
-use crate::exit::Failure;
 use anyhow::Context as _;
+use console::exit::Failure;
 use controller::Status;
 use ratatui::Frame;
 use ratatui::crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers, poll, read};

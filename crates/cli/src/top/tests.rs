@@ -86,7 +86,7 @@ fn the_screen_shows_all_of_it_and_what_goes_wrong() {
     terminal.draw(|frame| draw(frame, Some(&view), None)).unwrap();
     let narrow = terminal.backend().to_string();
     let key = narrow.lines().find(|line| line.contains("front-page")).expect("the key is shown");
-    assert!(key.contains(&crate::chart::grouped(view.keys[0].key.reads)), "{narrow}");
+    assert!(key.contains(&console::chart::grouped(view.keys[0].key.reads)), "{narrow}");
     assert!(narrow.contains("reads/s") && narrow.contains("writes/s"), "{narrow}");
     // The smallest of terminals shows what it can.
     let mut terminal = Terminal::new(TestBackend::new(1, 1)).unwrap();

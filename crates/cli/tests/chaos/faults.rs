@@ -1,10 +1,10 @@
 //! Plays a script: makes things go wrong at their time, and right again at theirs.
 
 use crate::cluster::Cluster;
-use crate::link::Link;
-use crate::process::Role;
-use crate::rack::Place;
 use crate::script::{Act, Fault, Round, Target, Way, Whom};
+use lab::links::Link;
+use lab::place::Place;
+use lab::redundant::Role;
 use machine::Instant;
 use std::collections::BTreeMap;
 
@@ -114,17 +114,17 @@ impl Faults {
             }
             Fault::Cut { of, from, way } => {
                 let place = place_of(cluster, of)?;
-                let links = cut(&cluster.rack.places(), place, from, way);
+                let links = cut(&cluster.hosts().places(), place, from, way);
                 Some((cut_off(of, from, way), Wrong::Links(links)))
             }
             Fault::Lossy { of, percent } => {
                 let place = place_of(cluster, of)?;
-                let mut links = cut(&cluster.rack.places(), place, Whom::Everybody, Way::Both);
+                let mut links = cut(&cluster.hosts().places(), place, Whom::Everybody, Way::Both);
                 links.iter_mut().for_each(|link| link.lost_percent = percent);
                 Some(("packets of one host lost", Wrong::Links(links)))
             }
             Fault::AllLossy { percent } => {
-                let places = cluster.rack.places();
+                let places = cluster.hosts().places();
                 let pair = |from: Place| {
                     let others = places.iter().filter(move |to| **to != from);
                     others.map(move |to| Link { from, to: *to, lost_percent: percent })
@@ -197,6 +197,7 @@ fn killed(role: Role) -> &'static str {
         Role::Switch(_) => "switch killed",
         Role::Controller(_) => "controller killed",
         Role::Node(_) => "node killed",
+        Role::Gateway(_) => "gateway killed",
     }
 }
 
@@ -205,6 +206,7 @@ fn stopped(role: Role) -> &'static str {
         Role::Switch(_) => "switch stopped",
         Role::Controller(_) => "controller stopped",
         Role::Node(_) => "node stopped",
+        Role::Gateway(_) => "gateway stopped",
     }
 }
 

@@ -1,12 +1,10 @@
 //! Gateways as processes that are killed and started again, each beside the users that use it.
 
-use crate::process::keyway;
 use crate::watch::{Watch, pause};
+use lab::process::Running;
 use machine::Rng;
-use std::fs::File;
-use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::process::{Child, Command};
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -39,10 +37,8 @@ impl Drop for EndOnDrop {
 pub(crate) struct Front {
     pub(crate) index: usize,
     pub(crate) seed: u64,
-    /// Where Redis clients connect.
-    pub(crate) at: SocketAddr,
-    /// Where its cluster is.
-    pub(crate) cluster: Vec<String>,
+    /// What starts it.
+    pub(crate) command: Command,
     pub(crate) logs: PathBuf,
     pub(crate) watch: Arc<Watch>,
     pub(crate) phase: Arc<Phase>,
@@ -61,7 +57,7 @@ impl Front {
     /// # Errors
     ///
     /// If it ends by itself once it is ready.
-    pub(crate) fn run(self) -> Result<usize, String> {
+    pub(crate) fn run(mut self) -> Result<usize, String> {
         let mut rng = Rng::new(self.seed).fork(&format!("gateway {}", self.index));
         let draw = |rng: &mut Rng, of: &std::ops::Range<u64>| {
             Duration::from_millis(of.start + rng.below(of.end - of.start))
@@ -74,7 +70,7 @@ impl Front {
                 if self.phase.over.load(Ordering::Relaxed) {
                     return Ok(kills);
                 }
-                if let Some(end) = process.ended()? {
+                if let Some(end) = ended(&mut process)? {
                     // A cluster that does not answer is no place to start: it tries again.
                     eprintln!("gateway {}, life {life}: {end}", self.index);
                     break;
@@ -92,46 +88,18 @@ impl Front {
         Ok(kills)
     }
 
-    fn start(&self, life: usize) -> Life {
+    fn start(&mut self, life: usize) -> Running {
         let log = self.logs.join(format!("gateway-{}-{life:02}", self.index));
-        let file = File::create(&log).expect("the folder of logs is there");
-        let mut command: Command = keyway();
-        command
-            .args(["gateway", "--json", "--timeout", "2s", "--workers", "2"])
-            .args(["--listen", &self.at.to_string(), "--keyspace", crate::user::HASHED])
-            .args(&self.cluster)
-            .stdout(file.try_clone().expect("a file descriptor"))
-            .stderr(file);
-        Life { child: command.spawn().expect("setpriv and the binary are there"), log }
+        Running::start(&mut self.command, log).expect("setpriv and the binary are there")
     }
 }
 
-/// One life of a gateway; killed when it is dropped.
-struct Life {
-    child: Child,
-    log: PathBuf,
-}
-
-impl Life {
-    fn is_ready(&self) -> bool {
-        std::fs::read_to_string(&self.log).is_ok_and(|text| text.contains("\"ready\""))
+/// What a gateway said if it did not come up; an error if it did, and has ended since.
+fn ended(life: &mut Running) -> Result<Option<String>, String> {
+    let Some(status) = life.end() else { return Ok(None) };
+    let said = life.printed();
+    if life.is_ready() {
+        return Err(format!("a gateway ended by itself: {status}: {said}"));
     }
-
-    /// What it said if it did not come up; an error if it did, and has ended since.
-    fn ended(&mut self) -> Result<Option<String>, String> {
-        let Some(status) = self.child.try_wait().expect("our own child") else { return Ok(None) };
-        let said = std::fs::read_to_string(&self.log).unwrap_or_default();
-        if self.is_ready() {
-            return Err(format!("a gateway ended by itself: {status}: {said}"));
-        }
-        Ok(Some(said))
-    }
-}
-
-impl Drop for Life {
-    fn drop(&mut self) {
-        // As a crash would; it may have ended already.
-        self.child.kill().ok();
-        self.child.wait().expect("our own child");
-    }
+    Ok(Some(said))
 }

@@ -14,13 +14,7 @@ mod folder;
 #[cfg(test)]
 mod front;
 #[cfg(test)]
-mod link;
-#[cfg(test)]
 mod outage;
-#[cfg(test)]
-mod process;
-#[cfg(test)]
-mod rack;
 #[cfg(test)]
 mod redis_run;
 #[cfg(test)]
@@ -40,11 +34,11 @@ mod watchdog;
 mod tests {
     use crate::folder::Folder;
     use crate::outage;
-    use crate::process::Plane;
     use crate::redis_run::{self, Trouble};
     use crate::redis_user::Mutant;
     use crate::run::run;
     use crate::watchdog::{SETTLING_MAX, Watchdog};
+    use lab::plane::Plane;
     use std::sync::{Mutex, PoisonError};
     use std::time::Duration;
     use testkit::skip;

@@ -2,10 +2,11 @@
 
 use crate::cluster::{Cluster, Size};
 use crate::folder::Folder;
-use crate::process::{Plane, Role};
 use crate::watch::{RaiseOnDrop, Watch};
 use client::blocking::Space;
 use client::{Options, PutOptions};
+use lab::plane::Plane;
+use lab::redundant::Role;
 use machine::Instant;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};

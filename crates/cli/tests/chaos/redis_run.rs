@@ -4,12 +4,12 @@
 use crate::cluster::{Cluster, Size};
 use crate::folder::Folder;
 use crate::front::{EndOnDrop, Front, Phase};
-use crate::process::Plane;
-use crate::rack::Place;
 use crate::redis_user::{Mutant, RedisUser};
 use crate::run::{CLOCK_OFF_MS, COMPLETE_WAIT_MAX, Report, play};
 use crate::script::REPLICAS;
-use crate::user::HASHED;
+use lab::place::Place;
+use lab::plane::Plane;
+use lab::user::HASHED;
 use machine::Instant;
 use sim::check::{History, Op, OpKind, draw_text};
 use std::collections::BTreeMap;
@@ -84,9 +84,9 @@ pub(crate) fn run(seed: u64, trouble: Trouble, lasts: Duration) -> Report {
 
 fn front_at(cluster: &Cluster, index: u8) -> std::net::SocketAddr {
     // Every host has a loopback interface of its own, unless all share one.
-    match cluster.rack.has_links() {
+    match cluster.hosts().has_links() {
         Ok(()) => (std::net::Ipv4Addr::LOCALHOST, PORT).into(),
-        Err(_) => cluster.rack.at(Place::Client(index), PORT),
+        Err(_) => cluster.hosts().at(Place::Client(index), PORT),
     }
 }
 
@@ -100,15 +100,14 @@ fn start_front(
     let front = Front {
         index: index.into(),
         seed,
-        at: front_at(cluster, index),
-        cluster: cluster.addresses(),
+        command: cluster.gateway(front_at(cluster, index)),
         logs: cluster.folder.path().join("logs"),
         watch: Arc::clone(&cluster.watch),
         phase: Arc::clone(phase),
         frail: trouble == Trouble::Faults,
     };
     // A thread that a host's thread starts is on that host.
-    let host = cluster.rack.host(Place::Client(index));
+    let host = cluster.hosts().host(Place::Client(index));
     host.run(move || std::thread::spawn(move || front.run()))
 }
 
@@ -128,7 +127,7 @@ fn start_users(
         let (watch, phase) = (Arc::clone(&cluster.watch), Arc::clone(phase));
         let at = front_at(cluster, gateway);
         let user = RedisUser::new((seed, user), at, watch, phase, mutant);
-        let host = cluster.rack.host(Place::Client(gateway));
+        let host = cluster.hosts().host(Place::Client(gateway));
         host.run(move || std::thread::spawn(move || user.run(first)))
     };
     all.map(start).collect()

@@ -4,11 +4,12 @@ use crate::ballast;
 use crate::cluster::{Cluster, Size};
 use crate::faults::Faults;
 use crate::folder::Folder;
-use crate::process::Plane;
 use crate::script::{Cast, REPLICAS, Script};
-use crate::user::{HASHED, ORDERED, Spaces, User};
+use crate::user::User;
 use crate::watch::RaiseOnDrop;
 use client::Options;
+use lab::plane::Plane;
+use lab::user::{HASHED, ORDERED, Spaces};
 use machine::{Instant, Rng};
 use sim::check::{History, Key, Op, OpKind, draw_html, draw_text};
 use std::collections::BTreeMap;
@@ -51,7 +52,7 @@ pub(crate) fn run(test: &str, seed: u64, plane: Plane, faults_for: Duration) -> 
     let folder = Folder::new(&format!("seed-{seed}"));
     let size = Size { nodes: NODES, clients: CLIENTS, plane };
     let mut cluster = Cluster::start(size, &keyspaces(), folder);
-    if let Err(why) = cluster.rack.has_links() {
+    if let Err(why) = cluster.hosts().has_links() {
         skip::report(&format!("{test}: faults of the network"), why);
     }
     let mut report = Report::new(seed);
@@ -80,7 +81,7 @@ pub(crate) fn run(test: &str, seed: u64, plane: Plane, faults_for: Duration) -> 
         }
     }
     let mut history = History::default();
-    for user in users {
+    for user in users.into_iter().map(User::seen) {
         report.done += user.done;
         report.unknown += user.unknown;
         history.merge(user.history);
@@ -118,12 +119,13 @@ fn users(seed: u64, cluster: &Cluster) -> Vec<User> {
 }
 
 fn spaces(cluster: &Cluster, host: u8, deadline: Duration) -> Spaces {
-    Spaces::of(&cluster.client(host, Options { deadline, ..Options::default() }))
+    let client = cluster.client(host, Options { deadline, ..Options::default() });
+    Spaces::of(&client).expect("the cluster is up")
 }
 
 /// Round after round, until the time is over. Everything is mended then.
 pub(crate) fn play(cluster: &mut Cluster, faults_for: Duration, report: &mut Report) {
-    let links = cluster.rack.has_links().is_ok();
+    let links = cluster.hosts().has_links().is_ok();
     let cast = Cast { nodes: NODES, clients: cluster.clients(), links };
     let (mut script, mut faults) = (Script::new(report.seed, cast), Faults::default());
     let begun = cluster.watch.now();

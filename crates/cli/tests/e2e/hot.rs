@@ -1,6 +1,7 @@
 //! A hot key: its reads spread over nodes that its chain is not on, and every answer is right.
 
-use crate::hammer::{Ends, KEY, hammer, pause, wait};
+use lab::hammer::{Ends, KEY, hammer, wait};
+use lab::process::pause;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;

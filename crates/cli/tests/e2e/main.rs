@@ -24,8 +24,6 @@ mod failures;
 #[cfg(test)]
 mod full;
 #[cfg(test)]
-mod hammer;
-#[cfg(test)]
 mod help;
 #[cfg(test)]
 mod hot;

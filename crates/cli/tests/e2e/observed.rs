@@ -1,7 +1,7 @@
 //! What a cluster tells of itself while clients use it: `keyway top`, `/metrics` of gateways, and
 //! the hot keys as Redis clients ask for them.
 
-use crate::hammer::pause;
+use lab::process::pause;
 use serde_json::Value;
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};

@@ -2,7 +2,7 @@
 //! field. `tshark` runs the dissector.
 
 use crate::captures::{ETHERNET, pcap, plain};
-use crate::hammer::wait;
+use lab::hammer::wait;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs::File;

@@ -1,8 +1,9 @@
 //! Writes of a hot key that go anywhere, between real processes, with the switch in the kernel.
 
-use crate::hammer::{Ends, KEY, hammer, pause, wait};
 use crate::rack::{Lab, can_build, can_load_programs};
 use crate::tests::MACHINE;
+use lab::hammer::{Ends, KEY, hammer, wait};
+use lab::process::pause;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -95,8 +96,8 @@ fn writes_of_a_hot_key_go_anywhere_by_a_switch_in_the_kernel() {
     let address = |what: &str| lab.ready[what].as_str().unwrap().parse::<SocketAddr>().unwrap();
     let (service, controller) = (address("service"), address("admin"));
     lab.run(0, &["keyway", "hot", "pin", KEY]).expect(0);
-    let (ends, name) = (AtomicBool::new(false), lab.name.clone());
-    lab.inside("c0", || {
+    let (ends, name) = (AtomicBool::new(false), lab.name().to_owned());
+    lab.on("c0", || {
         let admins = Admins::find(controller, service);
         thread::scope(|scope| {
             scope.spawn(|| hammer(service, &ends, Duration::from_millis(2)));

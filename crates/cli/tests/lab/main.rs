@@ -4,9 +4,6 @@
 #[cfg(test)]
 mod delegations;
 #[cfg(test)]
-#[path = "../e2e/hammer.rs"]
-mod hammer;
-#[cfg(test)]
 mod rack;
 
 #[cfg(test)]
@@ -75,12 +72,12 @@ mod tests {
 
         assert_eq!(lab.run(0, &["sh", "-c", "exit 7"]).code, Some(7));
         assert_eq!(lab.run(2, &["true"]).code, Some(2), "there is no third client");
-        let again = run(&["lab", "up", "--name", &lab.name]).expect(2);
+        let again = run(&["lab", "up", "--name", lab.name()]).expect(2);
         assert!(again.stderr.contains("is up"), "{again:?}");
-        let status = run(&["lab", "status", "--json", "--name", &lab.name]).expect(0).json();
+        let status = run(&["lab", "status", "--json", "--name", lab.name()]).expect(0).json();
         assert_eq!(status["processes"].as_array().map(Vec::len), Some(18));
 
-        let name = lab.name.clone();
+        let name = lab.name().to_owned();
         assert_eq!(lab.interrupt(), Some(0));
         assert_eq!(traces(&name), Vec::<String>::new());
     }
@@ -105,7 +102,7 @@ mod tests {
             }
         }
         let mut inside = Command::new("ip");
-        inside.args(["netns", "exec", &format!("keyway-{}-sw", lab.name)]);
+        inside.args(["netns", "exec", &format!("keyway-{}-sw", lab.name())]);
         inside.arg(env!("CARGO_BIN_EXE_keyway")).args(["doctor", "--json", "--service"]);
         inside.args(["10.77.255.1:7700", "--ports", "p-c0,p-n1,p-ctl"]);
         let output = inside.output().unwrap();
@@ -120,7 +117,7 @@ mod tests {
         assert!(native(2).contains("the driver runs the program"), "{}", native(2));
 
         // Without it the packets that the program sends to the node vanish.
-        let node = format!("keyway-{}-n1", lab.name);
+        let node = format!("keyway-{}-n1", lab.name());
         let off = ["netns", "exec", &node, "ethtool", "-K", "eth0", "gro", "off"];
         assert!(Command::new("ip").args(off).status().unwrap().success());
         let output = inside.output().unwrap();
@@ -139,7 +136,7 @@ mod tests {
         }
         let lab = Lab::up(&["--nodes", "2", "--replicas", "2"]);
         // What somebody has left running on a client's host is part of it.
-        let name = lab.name.clone();
+        let name = lab.name().to_owned();
         let mut left_running = Command::new(env!("CARGO_BIN_EXE_keyway"));
         left_running.args(["lab", "run", "--name", &name, "--", "sleep", "600"]);
         let mut left_running = left_running.spawn().unwrap();
@@ -158,7 +155,7 @@ mod tests {
         }
         let one = ["--nodes", "1", "--replicas", "1"];
         let lab = Lab::up(&one);
-        let name = lab.name.clone();
+        let name = lab.name().to_owned();
         let _down = DownInTheEnd(&name);
         lab.kill_with_guard();
         assert!(!traces(&name).is_empty(), "nobody was there to take it down");
@@ -334,7 +331,7 @@ mod tests {
         for plane in ["user", "xdp"] {
             let lab = Lab::up(&["--nodes", "3", "--plane", plane]);
             let faults = |options: &[&str]| {
-                let mut arguments = vec!["lab", "faults", "--json", "--name", &lab.name];
+                let mut arguments = vec!["lab", "faults", "--json", "--name", lab.name()];
                 arguments.extend(options);
                 run(&arguments).expect(0).json()
             };

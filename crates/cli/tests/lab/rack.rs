@@ -1,14 +1,15 @@
 //! A lab of a test: built, used, ended in one way or another, and looked for afterwards.
 
-use nix::sched::{CloneFlags, setns};
+use lab::child::ChildLab;
 use serde_json::Value;
 use std::fs;
+use std::ops::Deref;
 use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::Duration;
-use testkit::program::{Daemon, Ran, keyway, run};
+use testkit::program::{Ran, keyway, run};
 use testkit::skip;
 
 /// Whether racks can be built here; if not, it is reported that this test is skipped.
@@ -38,18 +39,21 @@ pub(crate) fn can_build(test: &str) -> bool {
 
 /// A lab that is up, kept by a child of this process.
 #[derive(Debug)]
-pub(crate) struct Lab {
-    pub(crate) name: String,
-    /// What its first line says.
-    pub(crate) ready: Value,
-    keeper: Option<Daemon>,
+pub(crate) struct Lab(ChildLab);
+
+impl Deref for Lab {
+    type Target = ChildLab;
+
+    fn deref(&self) -> &ChildLab {
+        &self.0
+    }
 }
 
 /// Whether programs can be loaded into this kernel; if not, it is reported that this test is
 /// skipped. To be asked only where racks can be built.
 pub(crate) fn can_load_programs(test: &str) -> bool {
     let lab = Lab::up(&["--nodes", "1", "--replicas", "1"]);
-    let ran = run(&["lab", "faults", "--name", &lab.name, "--lost", "0"]);
+    let ran = run(&["lab", "faults", "--name", lab.name(), "--lost", "0"]);
     if ran.code != Some(0) {
         skip::report(test, ran.stderr.trim());
     }
@@ -71,63 +75,39 @@ impl Lab {
 
     /// Builds one of this name.
     pub(crate) fn up_as(name: &str, options: &[&str]) -> Self {
-        let mut command = keyway();
-        command.args(["lab", "up", "--json", "--name", name]).args(options);
-        let (keeper, line) = Daemon::start(&mut command);
-        let ready: Value = serde_json::from_str(&line).expect("the ready line is JSON");
-        assert_eq!(ready["outcome"], "ready");
-        Self { name: name.to_owned(), ready, keeper: Some(keeper) }
+        let lab = ChildLab::up(keyway(), name, options, Command::spawn);
+        let lab = lab.unwrap_or_else(|why| panic!("{why:#}"));
+        assert_eq!(lab.ready["outcome"], "ready");
+        Self(lab)
     }
 
     /// Runs a command on the host of this client.
     pub(crate) fn run(&self, client: u16, command: &[&str]) -> Ran {
         let client = client.to_string();
-        let mut arguments = vec!["lab", "run", "--name", &self.name, "--client", &client, "--"];
+        let mut arguments = vec!["lab", "run", "--name", self.name(), "--client", &client, "--"];
         arguments.extend(command);
         run(&arguments)
     }
 
-    /// Does this in the namespace of this host, and waits for it.
-    pub(crate) fn inside<T: Send>(&self, host: &str, job: impl FnOnce() -> T + Send) -> T {
-        let path = format!("/run/netns/keyway-{}-{host}", self.name);
-        let namespace = fs::File::open(path).expect("the host is there");
-        thread::scope(|scope| {
-            let thread = scope.spawn(|| {
-                setns(namespace, CloneFlags::CLONE_NEWNET).expect("who built it may go there");
-                job()
-            });
-            thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-        })
-    }
-
     /// Ends it as Ctrl-C does.
-    pub(crate) fn interrupt(mut self) -> Option<i32> {
-        self.keeper.take().expect("it ends once").interrupt()
+    pub(crate) fn interrupt(self) -> Option<i32> {
+        self.0.interrupt()
     }
 
     /// Kills its process.
-    pub(crate) fn kill(mut self) {
-        self.keeper.take().expect("it ends once").kill();
+    pub(crate) fn kill(self) {
+        self.0.kill();
     }
 
     /// Kills its process, and before that the one that would take the lab down then.
     pub(crate) fn kill_with_guard(self) {
-        let path = Path::new("/run/keyway-lab").join(&self.name).join("state.json");
+        let path = Path::new("/run/keyway-lab").join(self.name()).join("state.json");
         let state: Value =
             serde_json::from_slice(&fs::read(path).expect("it is up")).expect("JSON");
         let guard = state["guard"]["pid"].as_i64().expect("it has a guard").to_string();
         let sent = Command::new("kill").args(["-KILL", &guard]).status().expect("there is a kill");
         assert!(sent.success());
         self.kill();
-    }
-}
-
-impl Drop for Lab {
-    fn drop(&mut self) {
-        // A test that has failed ends here, too.
-        if let Some(keeper) = self.keeper.take() {
-            keeper.interrupt();
-        }
     }
 }
 

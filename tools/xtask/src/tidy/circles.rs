@@ -13,7 +13,7 @@ use paths::Modules;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Where there is none, and none may come.
-const CLEAN: [&str; 3] = ["cli", "machine", "switch"];
+const CLEAN: [&str; 6] = ["bench", "cli", "console", "lab", "machine", "switch"];
 
 /// Where there are some left. A crate that has none is moved to those above, and stays there.
 const LEFT: [&str; 3] = ["client", "controller", "node"];

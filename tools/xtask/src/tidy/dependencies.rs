@@ -8,7 +8,7 @@ use toml::{Table, Value};
 ///
 /// The machines stand side by side: a switch that used a node's code could no longer be checked
 /// against it. A machine may use foreign code only if that is pure as well.
-const FLOORS: [(&str, u32, Foreign); 19] = [
+const FLOORS: [(&str, u32, Foreign); 22] = [
     ("wire", 0, Foreign::Only(&["crc32c", "serde"])),
     ("machine", 1, Foreign::Only(&[])),
     ("net", 1, Foreign::Any),
@@ -25,12 +25,15 @@ const FLOORS: [(&str, u32, Foreign); 19] = [
     ("xdp", 4, Foreign::Any),
     // Above what it tests with, and below those whose tests use it.
     ("testkit", 4, Foreign::Any),
-    ("paper", 5, Foreign::Only(&["plotters"])),
     ("runtime", 5, Foreign::Any),
     ("gateway", 6, Foreign::Any),
-    ("cli", 7, Foreign::Any),
-    ("fuzz", 7, Foreign::Any),
-    ("xtask", 7, Foreign::Any),
+    ("console", 6, Foreign::Any),
+    ("lab", 7, Foreign::Any),
+    ("bench", 8, Foreign::Any),
+    ("experiments", 9, Foreign::Any),
+    ("cli", 10, Foreign::Any),
+    ("fuzz", 10, Foreign::Any),
+    ("xtask", 10, Foreign::Any),
 ];
 
 #[derive(Clone, Copy)]

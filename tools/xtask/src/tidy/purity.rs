@@ -5,18 +5,11 @@ use super::lexer::has_word;
 use super::tree::{File, Tree};
 
 /// Crates whose `src` is pure.
-const PURE: [&str; 10] = [
-    "wire",
-    "machine",
-    "cluster",
-    "switch",
-    "node",
-    "controller",
-    "client",
-    "workload",
-    "sim",
-    "paper",
-];
+const PURE: [&str; 9] =
+    ["wire", "machine", "cluster", "switch", "node", "controller", "client", "workload", "sim"];
+
+/// Modules of other crates that are pure: the file of this name and the folder.
+const PURE_MODULES: [&str; 1] = ["crates/experiments/src/paper"];
 
 /// Files of pure crates that are not, and why.
 const FACES: [(&str, &str); 9] = [
@@ -90,7 +83,12 @@ pub(super) fn unsafe_code_has_one_place(tree: &Tree) -> Vec<Finding> {
 
 fn is_pure(file: &File) -> bool {
     let inside = |name: &str| file.path.starts_with(&format!("crates/{name}/src/"));
-    PURE.iter().any(|name| inside(name)) && !FACES.iter().any(|(face, _)| *face == file.path)
+    let of = |module: &&str| {
+        let rest = file.path.strip_prefix(*module);
+        rest.is_some_and(|rest| rest == ".rs" || rest.starts_with('/'))
+    };
+    let is_pure = PURE.iter().any(|name| inside(name)) || PURE_MODULES.iter().any(of);
+    is_pure && !FACES.iter().any(|(face, _)| *face == file.path)
 }
 
 #[cfg(test)]
@@ -107,6 +105,14 @@ mod tests {
             let text = format!("use {word};");
             assert!(count("crates/node/src/lib.rs", &text) >= 1, "{word}");
         }
+    }
+
+    #[test]
+    fn a_pure_module_of_a_crate_that_is_not_is_looked_at() {
+        assert_eq!(count("crates/experiments/src/paper.rs", "use std::thread;"), 1);
+        assert_eq!(count("crates/experiments/src/paper/rack.rs", "use std::thread;"), 1);
+        assert_eq!(count("crates/experiments/src/papers.rs", "use std::thread;"), 0);
+        assert_eq!(count("crates/experiments/src/site.rs", "use std::thread;"), 0);
     }
 
     #[test]

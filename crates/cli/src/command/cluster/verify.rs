@@ -1,12 +1,12 @@
 //! `keyway cluster verify`: whether the members of each chain hold the same.
 
-use crate::admin::Admin;
-use crate::chart::grouped;
-use crate::exit::{Failure, Verdict};
-use crate::out;
-use crate::shared::Shared;
 use anyhow::anyhow;
 use cluster::{Difference, PartitionId};
+use console::admin::Admin;
+use console::chart::grouped;
+use console::exit::{Failure, Verdict};
+use console::out;
+use console::shared::Shared;
 use controller::VerifyStatus;
 use runtime::admin::Verify;
 use std::fmt::Write as _;

@@ -2,13 +2,13 @@
 
 mod plan;
 
-use crate::admin;
-use crate::answer::Answer;
 use crate::command::role::private_files;
-use crate::exit::{Failure, Verdict};
-use crate::out;
-use crate::shared::Shared;
 use cluster::{ClusterId, NodeId, NodeRecord};
+use console::admin;
+use console::answer::Answer;
+use console::exit::{Failure, Verdict};
+use console::out;
+use console::shared::Shared;
 use controller::{Basis, ControllerConfig, RebuildError, Rebuilt};
 use plan::describe;
 use runtime::clock::Clock;

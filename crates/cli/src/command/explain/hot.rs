@@ -1,7 +1,7 @@
 //! What a switch knows of a key that is hot.
 
-use crate::answer::Answer;
 use cluster::NodeId;
+use console::answer::Answer;
 use serde_json::json;
 use switch::{DelegationExplanation, HotExplanation};
 

@@ -1,7 +1,7 @@
 //! What the program in the kernel says, beside what the tables made from the map say.
 
-use crate::answer::Answer;
 use cluster::NodeId;
+use console::answer::Answer;
 use runtime::driver::InKernel;
 use std::net::SocketAddr;
 use switch::Explanation;

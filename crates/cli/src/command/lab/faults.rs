@@ -1,13 +1,13 @@
 //! `keyway lab faults`: links that lose, double and delay.
 
-use super::name::{Name, no_lab};
-use crate::answer::Answer;
-use crate::chart::{grouped, table};
-use crate::exit::{Failure, Verdict};
-use crate::lab::rack::{LabHost, Rack};
-use crate::lab::{faults, state};
-use crate::out;
-use crate::shared::Shared;
+use console::answer::Answer;
+use console::chart::{grouped, table};
+use console::exit::{Failure, Verdict};
+use console::out;
+use console::shared::Shared;
+use lab::name::{Name, no_lab};
+use lab::rack::{LabHost, Rack};
+use lab::{faults, state};
 use serde_json::{Value, json};
 use xdp::faults::{Counts, Faults};
 

@@ -1,11 +1,11 @@
 //! `keyway lab run`: a command on a client's host.
 
-use super::name::{Name, no_lab};
-use crate::exit::{Failure, Verdict};
-use crate::lab::cluster::{admin, service};
-use crate::lab::rack::{LabHost, Rack};
-use crate::lab::{namespace, process, state};
 use anyhow::Context;
+use console::exit::{Failure, Verdict};
+use lab::cluster::{admin, service};
+use lab::name::{Name, no_lab};
+use lab::rack::{LabHost, Rack};
+use lab::{namespace, process, state};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::process::CommandExt;
 use std::process::Command;

@@ -1,12 +1,12 @@
 //! `keyway lab soak`: everything at once for a long time.
 
-use crate::answer::Answer;
-use crate::chart::grouped;
-use crate::exit::{Failure, Verdict};
-use crate::lab::soak::{self, Plan, Report};
-use crate::out;
-use crate::parse;
-use crate::shared::Shared;
+use console::answer::Answer;
+use console::chart::grouped;
+use console::exit::{Failure, Verdict};
+use console::out;
+use console::parse;
+use console::shared::Shared;
+use lab::soak::{self, Plan, Report};
 use std::path::PathBuf;
 use std::time::Duration;
 

@@ -1,15 +1,15 @@
 //! `keyway lab status`: what of a lab runs, and where.
 
-use super::name::{Name, no_lab};
-use crate::answer::Answer;
-use crate::chart::table;
-use crate::exit::{Failure, Verdict};
-use crate::lab::cluster::{admin, service};
-use crate::lab::process::Process;
-use crate::lab::rack::LabHost;
-use crate::lab::state::{self, State};
-use crate::out;
-use crate::shared::Shared;
+use console::answer::Answer;
+use console::chart::table;
+use console::exit::{Failure, Verdict};
+use console::out;
+use console::shared::Shared;
+use lab::cluster::{admin, service};
+use lab::name::{Name, no_lab};
+use lab::process::Process;
+use lab::rack::LabHost;
+use lab::state::{self, State};
 use serde_json::{Value, json};
 
 /// Show the processes of a lab.

@@ -1,18 +1,19 @@
 //! `keyway lab up`.
 
-use super::name::Name;
 use super::status;
-use crate::answer::Answer;
 use crate::command::cluster_size::ClusterSize;
-use crate::exit::{Failure, Verdict};
-use crate::lab::cluster::{Cluster, admin, service};
-use crate::lab::keeper::Lab;
-use crate::lab::plane::Plane;
-use crate::lab::rack::{CLIENTS_MAX, LabHost, NODES_MAX, Rack, name_option};
-use crate::out;
-use crate::parse;
-use crate::shared::Shared;
 use anyhow::Context;
+use console::answer::Answer;
+use console::exit::{Failure, Verdict};
+use console::note;
+use console::out;
+use console::parse;
+use console::shared::Shared;
+use lab::cluster::{Cluster, admin, service};
+use lab::keeper::Lab;
+use lab::name::Name;
+use lab::plane::Plane;
+use lab::rack::{CLIENTS_MAX, LabHost, NODES_MAX, Rack, name_option};
 use runtime::clock::Clock;
 use std::num::NonZero;
 use std::time::Duration;

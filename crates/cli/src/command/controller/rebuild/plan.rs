@@ -1,8 +1,8 @@
 //! What `keyway controller rebuild` is about to do, in words.
 
-use crate::chart::table;
-use crate::out::{Tone, paint};
 use cluster::NodeId;
+use console::chart::table;
+use console::out::{Tone, paint};
 use controller::{NodePart, PartitionPart, Rebuilt};
 use runtime::rebuild::{Found, Replaced};
 use std::collections::BTreeMap;

@@ -1,0 +1,35 @@
+//! Load on a cluster, for `keyway bench` and `keyway demo`.
+//!
+//! Each thread drives a client machine of its own on a socket of its own, in batches: no lock, no
+//! channel and no other thread stands between a request and its recorded latency.
+#![warn(clippy::print_stdout, clippy::print_stderr)]
+#![expect(missing_docs, reason = "fields and variants say by their names what they are")]
+
+mod link;
+mod plan;
+mod report;
+mod run;
+mod worker;
+
+use client::RetransmitBounds;
+use cluster::Keyspace;
+use console::exit::Failure;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+pub use plan::{Multigets, Pace, Plan};
+pub use report::{Progress, latency_rows, table_of};
+pub use run::{Measured, load, measure};
+
+/// How often people are told how a run goes.
+pub const PIECE: Duration = Duration::from_secs(1);
+
+/// Asks what a keyspace is.
+pub fn describe(
+    services: &[SocketAddr],
+    name: &str,
+    deadline: Duration,
+) -> Result<Arc<Keyspace>, Failure> {
+    link::Link::open(services, deadline, RetransmitBounds::default(), 1)?.describe(name)
+}

@@ -1,0 +1,149 @@
+//! A client machine on a socket of its own, driven by the thread that uses it.
+
+use super::plan::Multigets;
+use anyhow::{Context, anyhow};
+use client::{Client, ClientConfig, Coordination, Outcome, Reply, RetransmitBounds, Routes};
+use cluster::Keyspace;
+use console::connect;
+use console::exit::Failure;
+use machine::{Datagram, Instant, Rng};
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, ppoll};
+use nix::sys::time::TimeSpec;
+use runtime::clock::Clock;
+use runtime::net::{Inbound, Outbound, Socket};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::time::Duration;
+use wire::Endpoint;
+
+/// One client, its socket and its clock.
+#[derive(Debug)]
+pub(crate) struct Link {
+    clock: Clock,
+    socket: Socket,
+    inbound: Inbound,
+    outbound: Outbound,
+    services: Vec<SocketAddr>,
+    pub(crate) client: Client,
+}
+
+impl Link {
+    /// Opens a socket; nothing is sent yet.
+    pub(crate) fn open(
+        services: &[SocketAddr],
+        deadline: Duration,
+        retransmit: RetransmitBounds,
+        in_flight_max: usize,
+    ) -> Result<Self, Failure> {
+        let any = if services.iter().any(SocketAddr::is_ipv6) {
+            SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0))
+        } else {
+            SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0))
+        };
+        let socket = Socket::bind(any).context("cannot open a socket")?;
+        let draw = || runtime::entropy::draw().context("cannot draw a client id");
+        let mut config = ClientConfig::new(services, draw()?.max(1));
+        config.deadline = deadline;
+        config.retransmit = retransmit;
+        config.in_flight_max = in_flight_max;
+        Ok(Self {
+            clock: Clock::new(),
+            inbound: Inbound::new(socket.family()),
+            outbound: Outbound::new(socket.family()),
+            socket,
+            services: services.to_vec(),
+            client: Client::new(config, Rng::new(draw()?)),
+        })
+    }
+
+    /// Has multigets taken apart by somebody.
+    pub(crate) fn coordinate(&mut self, multigets: &Multigets) -> Result<(), Failure> {
+        let coordination = match multigets {
+            Multigets::Switch => Coordination::Switch,
+            Multigets::Coordinator(at) => Coordination::Coordinator((*at).into()),
+            Multigets::Assisted(map) => {
+                Coordination::Assisted(Arc::new(Routes::new(map, Endpoint::default())))
+            }
+            Multigets::Client(map) => {
+                let reply_to = self.reachable().context("no way to the nodes")?;
+                Coordination::Client(Arc::new(Routes::new(map, reply_to.into())))
+            }
+        };
+        self.client.coordinate(coordination);
+        Ok(())
+    }
+
+    /// The address at which others reach the socket, which is bound to all of this host.
+    fn reachable(&self) -> std::io::Result<SocketAddr> {
+        let local = self.socket.local();
+        let probe = UdpSocket::bind((local.ip(), 0))?;
+        probe.connect(self.services.as_slice())?;
+        Ok(SocketAddr::new(probe.local_addr()?.ip(), local.port()))
+    }
+
+    /// The present.
+    pub(crate) fn now(&mut self) -> Instant {
+        self.clock.now()
+    }
+
+    /// Sends what there is to send, takes what has come, and waits, if nothing has, for a datagram,
+    /// the client's timer or `until`.
+    pub(crate) fn turn(&mut self, until: Instant) -> Result<(), Failure> {
+        self.transmit();
+        let received = self.inbound.receive(&self.socket).context("cannot receive")?;
+        if received == 0 {
+            self.wait(until)?;
+            self.inbound.receive(&self.socket).context("cannot receive")?;
+        }
+        let now = self.clock.now();
+        for datagram in self.inbound.iter_mut() {
+            self.client.handle_packet(now, datagram.from, datagram.payload);
+        }
+        if self.client.poll_timeout().is_some_and(|at| at <= now) {
+            self.client.handle_timeout(now);
+        }
+        Ok(())
+    }
+
+    fn transmit(&mut self) {
+        while let Some(Datagram { to, payload }) = self.client.poll_transmit() {
+            self.outbound.push(to, payload);
+            if self.outbound.is_full() {
+                self.outbound.send(&self.socket);
+            }
+        }
+        self.outbound.send(&self.socket);
+    }
+
+    fn wait(&mut self, until: Instant) -> Result<(), Failure> {
+        let until = self.client.poll_timeout().map_or(until, |at| at.min(until));
+        let left = until.since(self.clock.now());
+        let mut fds = [PollFd::new(self.socket.as_fd(), PollFlags::POLLIN)];
+        match ppoll(&mut fds, Some(TimeSpec::from_duration(left)), None) {
+            Ok(_) | Err(Errno::EINTR) => Ok(()),
+            Err(errno) => Err(Failure::Other(anyhow!("cannot wait for datagrams: {errno}"))),
+        }
+    }
+
+    /// Asks what a keyspace is.
+    pub(crate) fn describe(&mut self, name: &str) -> Result<Arc<Keyspace>, Failure> {
+        let now = self.now();
+        let started = self.client.describe(now, name);
+        started.map_err(|error| Failure::usage(error.to_string()))?;
+        loop {
+            let next_look = self.now() + Duration::from_secs(1);
+            self.turn(next_look)?;
+            let Some((_, outcome)) = self.client.poll_outcome() else { continue };
+            return match outcome {
+                Outcome::Done(Reply::Describe(keyspace)) => Ok(Arc::new(keyspace)),
+                Outcome::Done(other) => {
+                    Err(Failure::Other(anyhow!("DESCRIBE was answered by {other:?}")))
+                }
+                Outcome::Refused(_) => Err(connect::no_such_keyspace(name)),
+                Outcome::Unknown(_) => Err(connect::no_answer(&self.services)),
+            };
+        }
+    }
+}

@@ -1,0 +1,274 @@
+//! Talking to admin addresses, over HTTP: mostly the controller's.
+
+use crate::exit::Failure;
+use anyhow::anyhow;
+use cluster::{KeyspaceId, Map, Match, NodeId, NodeRecord};
+use controller::{KeyspaceSpec, MemberState, Status};
+use runtime::admin::NewNode;
+use runtime::clock::Clock;
+use runtime::driver::{InKernel, NamedKey};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use std::net::SocketAddr;
+use std::time::Duration;
+use switch::HotExplanation;
+use ureq::Agent;
+use ureq::http::{Response, StatusCode};
+
+/// The controllers of a cluster: the one that is active, and one that stands by.
+#[derive(Debug)]
+pub struct Admin {
+    agent: Agent,
+    /// Where they are; not empty.
+    addresses: Vec<SocketAddr>,
+}
+
+impl Admin {
+    /// The controllers at these addresses; nothing is sent yet.
+    pub fn new(addresses: &[SocketAddr], timeout: Duration) -> Self {
+        Self { agent: agent(timeout), addresses: addresses.to_vec() }
+    }
+
+    /// The map as the controller has it.
+    pub fn map(&self) -> Result<Map, Failure> {
+        self.get("/v1/map")
+    }
+
+    /// How the cluster stands.
+    pub fn status(&self) -> Result<Status, Failure> {
+        self.get("/v1/status")
+    }
+
+    /// The metrics of the controller's process.
+    pub fn metrics(&self) -> Result<String, Failure> {
+        let mut answer = self.ask(|at| self.agent.get(url(at, "/metrics")).call())?;
+        let body = answer.body_mut().with_config().limit(ANSWER_BYTES_MAX).read_to_string();
+        body.map_err(|error| Failure::Other(anyhow!("/metrics: {error}")))
+    }
+
+    /// Creates a keyspace.
+    pub fn create(&self, spec: &KeyspaceSpec) -> Result<(), Failure> {
+        self.post("/v1/keyspaces", spec)
+    }
+
+    /// Makes a node known.
+    pub fn add_node(&self, node: &NewNode) -> Result<(), Failure> {
+        self.post("/v1/nodes", node)
+    }
+
+    /// Pins a key, or unpins it.
+    pub fn wish_hot(&self, verb: &str, key: &NamedKey) -> Result<(), Failure> {
+        self.post(&format!("/v1/hot/{verb}"), key)
+    }
+
+    /// Forgets a node.
+    pub fn remove_node(&self, id: u16) -> Result<(), Failure> {
+        self.ask(|at| self.agent.delete(url(at, &format!("/v1/nodes/{id}"))).call()).map(|_| ())
+    }
+
+    /// Asks for something that takes no more than a path to say.
+    pub fn command(&self, path: &str) -> Result<(), Failure> {
+        self.ask(|at| self.agent.post(url(at, path)).send_empty()).map(|_| ())
+    }
+
+    /// Asks for replicas to be compared.
+    pub fn verify(&self, wish: &runtime::admin::Verify) -> Result<(), Failure> {
+        self.post("/v1/verify", wish)
+    }
+
+    /// Waits until all keys of the present map can be read and written.
+    pub fn wait_covered(&self, timeout: Duration) -> Result<(), Failure> {
+        self.wait_for(timeout, |status| {
+            if status.durable_revision != status.revision {
+                return Err("the map is not durable yet".to_owned());
+            }
+            if status.covered {
+                return Ok(());
+            }
+            let late = status.members.iter().find(|m| m.state != MemberState::Ready);
+            Err(late.map_or_else(
+                || format!("{} partitions are closed for a moment", status.closed),
+                |late| format!("{}: {}", late.member, late.detail),
+            ))
+        })
+    }
+
+    /// Waits until the status is as wanted; until then `check` says what it is instead.
+    pub fn wait_for(
+        &self,
+        timeout: Duration,
+        check: impl Fn(&Status) -> Result<(), String>,
+    ) -> Result<(), Failure> {
+        let mut clock = Clock::new();
+        let give_up = clock.now() + timeout;
+        loop {
+            let Err(why) = check(&self.status()?) else { return Ok(()) };
+            if clock.now() >= give_up {
+                let after = timeout.as_secs_f64();
+                return Err(Failure::Other(anyhow!("not ready after {after} s: {why}")));
+            }
+            pause();
+        }
+    }
+
+    fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, Failure> {
+        let mut answer = self.ask(|at| self.agent.get(url(at, path)).call())?;
+        let body = answer.body_mut().with_config().limit(ANSWER_BYTES_MAX).read_json();
+        body.map_err(|error| Failure::Other(anyhow!("{path}: {error}")))
+    }
+
+    fn post<T: Serialize>(&self, path: &str, body: &T) -> Result<(), Failure> {
+        self.ask(|at| self.agent.post(url(at, path)).send_json(body)).map(|_| ())
+    }
+
+    /// Asks one after the other until one says yes or no. One that stands by, has ended or cannot
+    /// be reached says neither.
+    fn ask(&self, request: impl Fn(SocketAddr) -> Asked) -> Result<Response<ureq::Body>, Failure> {
+        let mut complaints = Vec::new();
+        for at in &self.addresses {
+            match request(*at) {
+                Ok(answer) if answer.status().is_success() => return Ok(answer),
+                Ok(answer) if answer.status().is_client_error() => {
+                    return Err(refused(*at, answer));
+                }
+                Ok(answer) => complaints.push(format!("the controller at {at}: {}", why(answer))),
+                Err(error) => complaints.push(format!("no controller answers at {at} ({error})")),
+            }
+        }
+        Err(Failure::Other(anyhow!(
+            "{}\n  \
+             to start a cluster on this machine:  keyway up\n  \
+             if one runs elsewhere, name it:      --admin HOST:PORT  (or KEYWAY_ADMIN)",
+            complaints.join("\n")
+        )))
+    }
+}
+
+/// The metrics of the roles with these admin addresses, in their order.
+pub fn metrics(
+    roles: impl Iterator<Item = SocketAddr>,
+    timeout: Duration,
+) -> Result<Vec<String>, Failure> {
+    let agent = agent(timeout);
+    let ask = |at| -> Result<String, ureq::Error> {
+        agent.get(url(at, "/metrics")).call()?.body_mut().read_to_string()
+    };
+    roles.map(|at| ask(at).map_err(|why| Failure::Other(anyhow!("{at}: {why}")))).collect()
+}
+
+/// What nodes with these admin addresses have on record, or why one does not say so, in their
+/// order. All are asked at once.
+pub fn records(
+    nodes: &[(NodeId, SocketAddr)],
+    timeout: Duration,
+) -> Vec<(NodeId, Result<NodeRecord, String>)> {
+    let agent = agent(timeout);
+    let ask = |id: NodeId, at: SocketAddr| -> Result<NodeRecord, String> {
+        let answer = agent.get(url(at, "/v1/record")).call();
+        let mut answer = answer.map_err(|error| format!("no node answers at {at} ({error})"))?;
+        if !answer.status().is_success() {
+            return Err(format!("{at} does not say what it has on record: {}", why(answer)));
+        }
+        let body = answer.body_mut().with_config().limit(ANSWER_BYTES_MAX).read_json();
+        let record: NodeRecord = body.map_err(|error| format!("{at}: {error}"))?;
+        let other = record.node;
+        if other == id { Ok(record) } else { Err(format!("{at} is the address of node {other}")) }
+    };
+    std::thread::scope(|scope| {
+        let asked = nodes.iter().map(|(id, at)| (*id, scope.spawn(move || ask(*id, *at))));
+        let asked: Vec<_> = asked.collect();
+        let answers = asked.into_iter().map(|(id, answer)| {
+            (id, answer.join().unwrap_or_else(|_| Err("the question was not asked".to_owned())))
+        });
+        answers.collect()
+    })
+}
+
+/// What the program in the kernel of the switch with this admin address does with requests for a
+/// match value.
+pub fn in_kernel(
+    switch: SocketAddr,
+    timeout: Duration,
+    keyspace: KeyspaceId,
+    at: Match,
+) -> Result<InKernel, Failure> {
+    ask_switch(switch, timeout, &format!("/v1/explain?keyspace={keyspace}&match={at}"))
+}
+
+/// What the switch with this admin address knows of a key, if it is hot.
+pub fn hot_key(
+    switch: SocketAddr,
+    timeout: Duration,
+    keyspace: KeyspaceId,
+    keyhash: u64,
+) -> Result<Option<HotExplanation>, Failure> {
+    let path = format!("/v1/explain/hot?keyspace={keyspace}&keyhash={keyhash:016x}");
+    ask_switch(switch, timeout, &path)
+}
+
+fn ask_switch<T: DeserializeOwned>(
+    switch: SocketAddr,
+    timeout: Duration,
+    path: &str,
+) -> Result<T, Failure> {
+    let mut answer = agent(timeout).get(url(switch, path)).call().map_err(|error| {
+        Failure::Other(anyhow!(
+            "no switch answers at {switch} ({error})\n  \
+             name its admin address:  --switch HOST:PORT  (or KEYWAY_SWITCH)"
+        ))
+    })?;
+    if !answer.status().is_success() {
+        let missing = answer.status() == StatusCode::NOT_FOUND;
+        let hint = if missing { ": is that a switch's admin address?" } else { "" };
+        return Err(Failure::Other(anyhow!("{switch}: {}{hint}", why(answer))));
+    }
+    let body = answer.body_mut().read_json();
+    body.map_err(|error| Failure::Other(anyhow!("{switch}: {error}")))
+}
+
+fn agent(timeout: Duration) -> Agent {
+    let config = Agent::config_builder()
+        .timeout_global(Some(timeout))
+        // The body of a refusal says why.
+        .http_status_as_error(false)
+        .build();
+    config.into()
+}
+
+/// What became of a request.
+type Asked = Result<Response<ureq::Body>, ureq::Error>;
+
+fn url(at: SocketAddr, path: &str) -> String {
+    format!("http://{at}{path}")
+}
+
+fn refused(at: SocketAddr, answer: Response<ureq::Body>) -> Failure {
+    let status = answer.status();
+    let why = why(answer);
+    if status == StatusCode::NOT_FOUND {
+        return Failure::Other(anyhow!("{at}: {why}: is that the controller's admin address?"));
+    }
+    Failure::Refused(format!("the controller refuses: {why}"))
+}
+
+fn why(mut answer: Response<ureq::Body>) -> String {
+    let complaint = answer.body_mut().read_json::<Complaint>();
+    complaint.map_or_else(|_| answer.status().to_string(), |complaint| complaint.error)
+}
+
+#[expect(clippy::disallowed_methods, reason = "a command may wait; this one asks again and again")]
+fn pause() {
+    std::thread::sleep(POLL_INTERVAL);
+}
+
+/// What the body of a refusal says.
+#[derive(Deserialize)]
+struct Complaint {
+    error: String,
+}
+
+/// How often a status is asked for while waiting: an order takes about as long.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
+
+/// Largest answer taken: a map of 65,536 partitions has about 15 MB.
+const ANSWER_BYTES_MAX: u64 = 64 << 20;

@@ -1,0 +1,65 @@
+//! What all commands share.
+
+use crate::exit::Failure;
+use crate::out::Color;
+use crate::parse;
+use clap::Args;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+/// What commands have in common.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Shared options")]
+pub struct Shared {
+    /// Service address of the cluster: where every request goes. Where switches stand by, those of
+    /// all, with commas: the one that answers is found.
+    #[arg(long = "service", global = true, value_name = "HOST:PORT,..", env = "KEYWAY_SERVICE")]
+    #[arg(default_value = "127.0.0.1:7700", value_delimiter = ',', value_parser = parse::address)]
+    pub services: Vec<SocketAddr>,
+    /// Admin address of the controller: status, map, keyspaces, members. Where a second one stands
+    /// by, those of both, with a comma.
+    #[arg(long = "admin", global = true, value_name = "HOST:PORT,..", env = "KEYWAY_ADMIN")]
+    #[arg(default_value = "127.0.0.1:7780", value_delimiter = ',', value_parser = parse::address)]
+    pub admins: Vec<SocketAddr>,
+    /// Keyspace that keys belong to.
+    #[arg(long, short = 'k', global = true, value_name = "NAME", env = "KEYWAY_KEYSPACE")]
+    #[arg(default_value = "default")]
+    pub keyspace: String,
+    /// How long an answer is waited for, such as 500ms, 5s or 1h30m.
+    #[arg(long, global = true, value_name = "TIME", default_value = "5s")]
+    #[arg(value_parser = parse::some_time)]
+    pub timeout: Duration,
+    /// Print JSON, one object per line.
+    #[arg(long, global = true)]
+    pub json: bool,
+    /// When to use colours: on a terminal, unless NO_COLOR is set; always; or never.
+    #[arg(long, global = true, value_enum, value_name = "WHEN", default_value_t)]
+    pub color: Color,
+}
+
+impl Shared {
+    /// What the readers of single arguments do not see.
+    pub fn check(&self) -> Result<(), Failure> {
+        let (count, most) = (self.services.len(), client::SERVICES_MAX);
+        if count > most {
+            return Err(Failure::usage(format!("{count} service addresses: give at most {most}")));
+        }
+        if self.services.iter().any(SocketAddr::is_ipv4)
+            && self.services.iter().any(SocketAddr::is_ipv6)
+        {
+            let why = "no socket reaches IPv4 and IPv6 service addresses: give them all as one";
+            return Err(Failure::usage(why));
+        }
+        Ok(())
+    }
+
+    /// The one service address and the one admin address of a cluster that is to be started.
+    pub fn listen(&self) -> Result<(SocketAddr, SocketAddr), Failure> {
+        match (self.services.as_slice(), self.admins.as_slice()) {
+            ([service], [admin]) => Ok((*service, *admin)),
+            _ => Err(Failure::usage(
+                "a cluster in one process listens at one --service and one --admin address",
+            )),
+        }
+    }
+}

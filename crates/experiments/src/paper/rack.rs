@@ -1,0 +1,456 @@
+//! A rack in virtual time: one switch, many slow nodes, clients that ask in an open loop, and a
+//! controller; all of them Keyway's own machines, on one queue of events.
+//!
+//! Nothing fails here; [`sim`] is for that. What is measured is where load goes: each node serves
+//! requests one after the other, each for the same time, from a bounded queue
+//! ([`machine::Service`]); the switch takes no time, and cables take a fixed one with a little
+//! jitter. A trial is a function of the rack's seed and the trials before.
+
+mod agenda;
+mod bounds;
+mod control;
+mod meter;
+mod net;
+mod pace;
+mod user;
+
+pub use bounds::{Bounds, CACHED_TIMES_MAX};
+pub use meter::{Look, STARTS_FOR, Starts};
+pub use pace::Pace;
+
+use crate::paper::netcache::{NetCache, Way};
+use crate::paper::{Arm, Load};
+use agenda::{Alarm, Event, Unit};
+use cluster::{Selection, StoreId};
+use control::MAIL;
+use control::{KEYSPACE, Mail, START, SWITCH_INCARNATION, configuration, node_incarnation};
+use controller::Controller;
+use machine::{Full, Instant, Outbox, Rng, Served, Service};
+use meter::Meter;
+use net::{Net, Owner, SERVICE, node_endpoint, place_of};
+use node::engine::memory::MemoryEngine;
+use node::{ALERT_REST, Node, NodeConfig};
+use std::collections::VecDeque;
+use std::num::NonZero;
+use std::sync::Arc;
+use std::time::Duration;
+use switch::Pipeline;
+use user::{Contents, User, Work};
+use wire::{DropReason, Endpoint};
+use workload::{Arrivals, Generator, IntervalSummary, KeyNames, Population, Values};
+
+/// What a rack is like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RackSpec {
+    /// Storage nodes, each with one shard; at most [`wire::NODES_MAX`].
+    pub nodes: u16,
+    /// How fast it is.
+    pub pace: Pace,
+    /// Whether every other node serves at half of that.
+    pub half_slow: bool,
+    /// Keys, all of them written before the first trial.
+    pub keys: u64,
+    /// Nodes of each chain.
+    pub replicas: u8,
+    /// How load is spread.
+    pub arm: Arm,
+    /// Which of its copies answers a read of a hot key.
+    pub selection: Selection,
+    /// If so, the controller hears of this many of the most popular keys only, as popularity is at
+    /// its beginning; no other key gets copies.
+    pub hot_keys_max: Option<u64>,
+    /// Seed of everything drawn, and of the hash that places keys.
+    pub seed: u64,
+}
+
+/// Bytes of each key and of each value, as in Pegasus' evaluation.
+pub(crate) const KEY_BYTES: usize = 64;
+/// See [`KEY_BYTES`].
+pub(crate) const VALUE_BYTES: usize = 128;
+
+/// Nodes for each client: one asks for at most 400,000 requests a second of a real rack, so that
+/// its window of sequence numbers has room for all that wait.
+const NODES_PER_CLIENT: u16 = 4;
+
+/// How a trial went.
+#[derive(Clone, Debug)]
+pub struct Trial {
+    /// Requests that were meant to start in the window.
+    pub begun: u64,
+    /// Those of them that were answered.
+    pub done: u64,
+    /// How long the window was.
+    pub window: Duration,
+    /// The 99th percentile of the time from when a request was meant to start to its end, which
+    /// for those without an answer is [`Pace::deadline`]; in microseconds.
+    pub p99_us: u64,
+    /// Share of them that the switch itself answered.
+    pub by_switch: f64,
+    /// How busy the busiest node was in the window: 1 is always.
+    pub busiest: f64,
+    /// How busy the average node was.
+    pub busy_mean: f64,
+    /// The window in pieces, if it was looked at closely.
+    pub pieces: Vec<IntervalSummary>,
+    /// What became of the requests of each [`STARTS_FOR`] of it, likewise.
+    pub starts: Vec<Starts>,
+}
+
+impl Trial {
+    /// Requests answered per second.
+    #[must_use]
+    pub fn throughput(&self) -> f64 {
+        self.done as f64 / self.window.as_secs_f64()
+    }
+}
+
+/// The rack.
+pub struct Rack {
+    spec: RackSpec,
+    now: Instant,
+    rng: Rng,
+    net: Net,
+    switch: Pipeline,
+    cache: Option<NetCache>,
+    outbox: Outbox,
+    nodes: Vec<Server>,
+    users: Vec<User>,
+    controller: Controller,
+    controller_alarm: Alarm,
+    /// Orders and reports on their way.
+    post: VecDeque<Mail>,
+    contents: Option<Contents>,
+    meter: Meter,
+    /// Requests that the switch itself answered in the window of the meter.
+    cached: u64,
+    /// While the rack is filled, serving takes no time.
+    filling: bool,
+    trials: u64,
+}
+
+/// A node and the queue before it.
+struct Server {
+    index: u16,
+    endpoint: Endpoint,
+    rate: u32,
+    machine: Node<MemoryEngine>,
+    service: Service<u32>,
+    alarm: Alarm,
+    /// Alerts of the machine that were sent on, and when the next may be.
+    alerts: u64,
+    next_alert: Instant,
+    /// Requests served in the window of the meter.
+    served: u64,
+}
+
+impl RackSpec {
+    /// Requests per second that this node serves.
+    pub(crate) fn rate_of(&self, node: u16) -> u32 {
+        let rate = self.pace.node_rate();
+        if self.half_slow && node % 2 == 1 { rate / 2 } else { rate }
+    }
+
+    /// Partitions for each node: where nodes differ in speed, enough to share them out by it.
+    fn partitions_per_node(&self) -> u32 {
+        if self.half_slow { 8 } else { 1 }
+    }
+
+    fn clients(&self) -> u16 {
+        self.nodes.div_ceil(NODES_PER_CLIENT)
+    }
+}
+
+impl Rack {
+    /// A rack whose nodes hold all keys, and rest.
+    ///
+    /// # Panics
+    ///
+    /// If there are no nodes or keys, too many, or chains longer than there are nodes.
+    #[must_use]
+    pub fn new(spec: RackSpec) -> Self {
+        let rng = Rng::new(spec.seed);
+        let config = configuration(&spec);
+        let controller = Controller::new(config, None, START).expect("a sound configuration");
+        let mut rack = Self {
+            spec,
+            now: START,
+            net: Net::new(spec.pace.hop(), rng.fork("net")),
+            switch: Pipeline::new(SWITCH_INCARNATION),
+            cache: spec.arm.caches().then(|| NetCache::new(SERVICE, rng.fork("cache"))),
+            outbox: Outbox::default(),
+            nodes: (0..spec.nodes).map(|index| Server::new(index, spec.rate_of(index))).collect(),
+            users: (0..spec.clients()).map(|index| User::new(index, spec.pace, &rng)).collect(),
+            rng,
+            controller,
+            controller_alarm: Alarm::new(),
+            post: VecDeque::new(),
+            contents: None,
+            meter: Meter::idle(),
+            cached: 0,
+            filling: true,
+            trials: 0,
+        };
+        rack.form();
+        let keyspace = rack.controller.map().keyspace(KEYSPACE).expect("it was formed").clone();
+        rack.contents = Some(Contents {
+            keyspace: Arc::new(keyspace),
+            names: KeyNames::new("user", KEY_BYTES, spec.keys).expect("room for every number"),
+            values: Values::new(VALUE_BYTES.to_string().parse().expect("a size")),
+        });
+        rack.fill();
+        rack
+    }
+
+    /// Requests per second that its way of spreading load cannot get beyond.
+    pub(crate) fn limit(&self, bounds: &Bounds) -> f64 {
+        self.spec.arm.limit(bounds)
+    }
+
+    /// Lets it get used to a load that it does not know, at this rate, if that takes it longer than
+    /// to get used to a rate.
+    pub(crate) fn get_used_to(&mut self, load: &Load, rate: f64) {
+        let settling = self.spec.arm.settling();
+        if !settling.is_zero() {
+            self.run(load, rate, settling, None);
+        }
+    }
+
+    fn fill(&mut self) {
+        let step = self.users.len();
+        self.meter = Meter::new(self.now, FILL_MAX, None);
+        for (first, user) in (0..).zip(&mut self.users) {
+            let keys = (first..self.spec.keys).step_by(step);
+            user.turn_to(Work::Fill(keys), &mut self.net.agenda, self.now);
+        }
+        let end = self.now + FILL_MAX;
+        while self.meter.done < self.spec.keys && self.step(end) {}
+        assert_eq!(self.meter.done, self.spec.keys, "every key is written");
+        self.filling = false;
+    }
+
+    /// Asks for `rate` requests a second, and looks at a window of the time after the rack has got
+    /// used to it, closely if `look` says how.
+    ///
+    /// # Panics
+    ///
+    /// If the rate is not positive, or a value was read that was never written to its key.
+    pub fn run(&mut self, load: &Load, rate: f64, window: Duration, look: Option<Look>) -> Trial {
+        self.trials += 1;
+        let rng = self.rng.fork(&format!("trial {}", self.trials));
+        let begin = self.now;
+        let from = begin + self.spec.arm.warm_up();
+        let until = from + window;
+        self.meter = Meter::new(from, window, look);
+        self.meter.begin(&mut self.net.agenda);
+        let (spec, population) = (load.spec(self.spec.keys), Population::new(self.spec.keys));
+        let share = rate / self.users.len() as f64;
+        for (index, user) in self.users.iter_mut().enumerate() {
+            // What shifts, shifts for the first time one interval after the window has begun.
+            let generator =
+                Generator::new(&spec, population.clone(), from, &rng, index).expect("a sound load");
+            let arrivals = Arrivals::new(share, begin, rng.fork(&format!("arrivals {index}")));
+            let (generator, arrivals) = (Box::new(generator), Box::new(arrivals));
+            let work = Work::Load { generator, arrivals, until };
+            user.turn_to(work, &mut self.net.agenda, begin);
+        }
+        self.nodes.iter_mut().for_each(|server| server.served = 0);
+        self.cached = 0;
+        let end = until + self.spec.pace.deadline() * 2;
+        while (self.now < until || !self.is_idle()) && self.step(end) {}
+        self.trial(window)
+    }
+
+    fn is_idle(&self) -> bool {
+        self.users.iter().all(User::is_idle)
+    }
+
+    /// Lets it end without load what it has begun. An overload leaves writes behind that are sent
+    /// down their chains again and again, and those of the same keys that come next wait for them.
+    pub(crate) fn come_to_rest(&mut self) {
+        let end = self.now + REST_MAX;
+        while !(self.is_idle() && self.nodes.iter().all(Server::is_idle)) && self.step(end) {}
+    }
+
+    fn trial(&mut self, window: Duration) -> Trial {
+        let meter = std::mem::replace(&mut self.meter, Meter::idle());
+        assert_eq!(meter.wrong_values, 0, "values were read that were never written");
+        let seconds = window.as_secs_f64();
+        let busy = |server: &Server| server.served as f64 / f64::from(server.rate) / seconds;
+        let busy: Vec<f64> = self.nodes.iter().map(busy).collect();
+        Trial {
+            begun: meter.begun,
+            done: meter.done,
+            window,
+            p99_us: meter.recorder.summary(window).all.latency.p99_us,
+            by_switch: self.cached as f64 / meter.begun.max(1) as f64,
+            busiest: busy.iter().copied().fold(0.0, f64::max),
+            busy_mean: busy.iter().sum::<f64>() / busy.len() as f64,
+            pieces: meter.pieces,
+            starts: meter.starts,
+        }
+    }
+
+    /// Lets the next thing happen, unless that is after `end`.
+    fn step(&mut self, end: Instant) -> bool {
+        let Some((at, event)) = self.net.agenda.next(end) else { return false };
+        self.now = at;
+        match event {
+            Event::Arrival { parcel } => self.arrive(parcel),
+            Event::Served { node } => self.with_server(node, Server::serve),
+            Event::Request { client } => self.with_user(client, |user, now, contents, rest| {
+                user.start_due(now, contents, rest.0, &mut rest.1.agenda);
+            }),
+            Event::Wake(Unit::Client(client)) => {
+                self.with_user(client, |user, now, _, _| user.wake(now));
+            }
+            Event::Wake(Unit::Node(node)) => self.with_server(node, Server::wake),
+            Event::Wake(Unit::Controller) => self.wake_controller(),
+            Event::Mail => self.mail_arrives(),
+            Event::Alert { node } => self.alert_arrives(node),
+            Event::Tick => self.meter.tick(at, &mut self.net.agenda),
+        }
+        true
+    }
+
+    fn arrive(&mut self, parcel: u32) {
+        let slot = self.net.slot(parcel);
+        match place_of(slot.to) {
+            Owner::Switch => self.forward(parcel),
+            Owner::Client(client) => {
+                let taken = self.net.take(parcel);
+                self.with_user(client, |user, now, _, _| user.hear(now, taken.from, &taken.bytes));
+                self.net.put_back(parcel, taken);
+            }
+            Owner::Node(node) => {
+                let work = machine::Work::of(&slot.bytes).filter(|_| !self.filling);
+                self.with_server(node, |server, now, net, _| match work {
+                    Some(work) => server.queue(now, net, work, parcel),
+                    None => server.handle(now, net, parcel, 0),
+                });
+            }
+        }
+    }
+
+    fn forward(&mut self, parcel: u32) {
+        let mut taken = self.net.take(parcel);
+        let (now, from, bytes) = (self.now, taken.from, &mut taken.bytes);
+        // What it drops it counts; its clients ask again.
+        if let Some(cache) = &mut self.cache {
+            let way = cache.process(now, from, bytes, &mut self.switch, &mut self.outbox);
+            self.cached += u64::from(way == Ok(Way::Answered) && self.meter.covers(now));
+        } else {
+            let _ = self.switch.process(now, from, bytes, &mut self.outbox);
+        }
+        self.net.put_back(parcel, taken);
+        while let Some(datagram) = self.outbox.pop() {
+            self.net.post(self.now, SERVICE, datagram);
+        }
+    }
+
+    /// Lets something happen to a client, and then does what it wants done.
+    fn with_user(
+        &mut self,
+        client: u16,
+        what: impl FnOnce(&mut User, Instant, &Contents, (&mut Meter, &mut Net)),
+    ) {
+        let user = self.users.get_mut(usize::from(client)).expect("clients are not taken away");
+        let contents = self.contents.as_ref().expect("nobody asks before there is a keyspace");
+        what(user, self.now, contents, (&mut self.meter, &mut self.net));
+        user.pump(self.now, contents, &mut self.meter, &mut self.net);
+    }
+
+    fn with_server(
+        &mut self,
+        node: u16,
+        what: impl FnOnce(&mut Server, Instant, &mut Net, &Meter),
+    ) {
+        let server = self.nodes.get_mut(usize::from(node)).expect("nodes are not taken away");
+        what(server, self.now, &mut self.net, &self.meter);
+    }
+}
+
+impl Server {
+    fn new(index: u16, rate: u32) -> Self {
+        let config = NodeConfig { shard: 0, shards: 1, incarnation: node_incarnation(index), rate };
+        let engine = MemoryEngine::new(StoreId(u64::from(index) + 1));
+        Self {
+            index,
+            endpoint: node_endpoint(index),
+            rate,
+            machine: Node::new(config, engine, START),
+            service: Service::new(NonZero::new(rate).expect("a server serves")),
+            alarm: Alarm::new(),
+            alerts: 0,
+            next_alert: START,
+            served: 0,
+        }
+    }
+
+    /// Takes a request, or loses it if there is no room.
+    fn queue(&mut self, now: Instant, net: &mut Net, work: machine::Work, parcel: u32) {
+        let idle = self.service.next_end().is_none();
+        if let Err(Full) = self.service.take(now, work, parcel) {
+            self.machine.count_drop(DropReason::QueueFull);
+            let lost = net.take(parcel);
+            net.put_back(parcel, lost);
+        } else if idle {
+            self.plan_end(net);
+        }
+    }
+
+    /// Whether it has nothing to serve, and no write to see through.
+    fn is_idle(&self) -> bool {
+        self.service.next_end().is_none() && self.machine.pending() == 0
+    }
+
+    fn plan_end(&self, net: &mut Net) {
+        if let Some(at) = self.service.next_end() {
+            net.agenda.plan(at, Event::Served { node: self.index });
+        }
+    }
+
+    /// A service ends, and the next one begins.
+    fn serve(&mut self, now: Instant, net: &mut Net, meter: &Meter) {
+        let served = self.service.finish(now).expect("planned for the end of a service");
+        let Served { request, waiting } = served;
+        self.served += u64::from(meter.covers(now));
+        self.handle(now, net, request, waiting);
+        self.plan_end(net);
+    }
+
+    fn handle(&mut self, now: Instant, net: &mut Net, parcel: u32, waiting: u16) {
+        let taken = net.take(parcel);
+        self.machine.handle_packet(now, taken.from, waiting, &taken.bytes);
+        net.put_back(parcel, taken);
+        self.pump(now, net);
+    }
+
+    fn wake(&mut self, now: Instant, net: &mut Net, _: &Meter) {
+        if self.alarm.rings(now) && self.machine.poll_timeout().is_some_and(|at| at <= now) {
+            self.machine.handle_timeout(now);
+        }
+        self.pump(now, net);
+    }
+
+    /// Lets its answers and alerts go, and sets the alarm.
+    fn pump(&mut self, now: Instant, net: &mut Net) {
+        self.machine.flush().expect("memory does not fail");
+        let alerts = self.machine.alerts();
+        if alerts != self.alerts && now >= self.next_alert {
+            (self.alerts, self.next_alert) = (alerts, now + ALERT_REST);
+            net.agenda.plan(now + MAIL, Event::Alert { node: self.index });
+        }
+        while let Some(datagram) = self.machine.poll_transmit() {
+            net.post(now, self.endpoint, datagram);
+        }
+        if let Some(at) = self.machine.poll_timeout() {
+            self.alarm.set(&mut net.agenda, now, Unit::Node(self.index), at);
+        }
+    }
+}
+
+/// How long a rack may take to come to rest.
+const REST_MAX: Duration = Duration::from_secs(10);
+
+/// How long filling may take: a client writes 64 keys in half a millisecond.
+const FILL_MAX: Duration = Duration::from_secs(600);

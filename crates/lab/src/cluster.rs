@@ -1,0 +1,181 @@
+//! The cluster in the rack: its addresses, and its configuration file.
+
+use crate::plane::Plane;
+use crate::rack::{LabHost, Rack};
+use runtime::store::SyncPolicy;
+use runtime::up::{HASH_KEYSPACE, RANGE_KEYSPACE, UpOptions};
+use std::fmt::Write as _;
+use std::net::SocketAddr;
+use std::num::NonZero;
+use std::path::Path;
+
+const SERVICE_PORT: u16 = wire::PORT;
+/// Of all admin servers: each has a host of its own.
+const ADMIN_PORT: u16 = 7780;
+const NODE_PORT: u16 = 7801;
+
+/// What runs in the rack.
+#[derive(Clone, Debug)]
+pub struct Cluster {
+    pub rack: Rack,
+    pub plane: Plane,
+    /// Size and engine; its addresses are not used.
+    pub size: UpOptions,
+    /// Requests per second that each shard of a node serves at most.
+    pub node_rate: Option<NonZero<u32>>,
+    /// The last nodes, so many of them, serve half as many.
+    pub slow_nodes: u16,
+}
+
+/// Where clients send everything.
+pub fn service() -> SocketAddr {
+    (LabHost::Switch.address(), SERVICE_PORT).into()
+}
+
+/// Where the admin server of a role is.
+pub fn admin(place: LabHost) -> SocketAddr {
+    (place.address(), ADMIN_PORT).into()
+}
+
+/// Where the first shard of a node is.
+pub fn listen(node: LabHost) -> SocketAddr {
+    (node.address(), NODE_PORT).into()
+}
+
+/// The same for all, so that data is found again by a lab that comes later.
+const SEED: u64 = 0x6b65_7977_6179;
+
+/// All roles share the cores of one machine, and wait for each other longer than they would on
+/// machines of their own.
+const LEASE_MS: u64 = 1_500;
+
+impl Cluster {
+    /// The configuration; what has no directory of its own is kept in `state`.
+    pub fn config(&self, state: &Path) -> String {
+        let UpOptions { replicas, partitions, switch_threads, data, .. } = &self.size;
+        let kept = data.as_deref().unwrap_or(state);
+        let (service, switch_admin) = (service(), admin(LabHost::Switch));
+        let (admin, directory) = (admin(LabHost::Controller), kept.join("controller"));
+        let mut text = format!(
+            "[cluster]\nseed = {SEED}\n\n\
+             [switch]\nservice = \"{service}\"\nadmin = \"{switch_admin}\"\n\
+             threads = {switch_threads}\n\n\
+             [controller]\nadmin = \"{admin}\"\ndata = {directory:?}\nlease_ms = {LEASE_MS}\n"
+        );
+        for (id, place) in (1..).zip(self.rack.nodes()) {
+            text.push_str(&self.node(id, place));
+        }
+        for (name, kind) in [(HASH_KEYSPACE, "hash"), (RANGE_KEYSPACE, "range")] {
+            write!(
+                text,
+                "\n[[keyspace]]\nname = \"{name}\"\nkind = \"{kind}\"\n\
+                 partitions = {partitions}\nreplicas = {replicas}\n"
+            )
+            .expect("strings take everything");
+        }
+        text
+    }
+
+    /// Requests per second that each shard of this node serves at most.
+    pub fn rate_of(&self, id: u16) -> Option<NonZero<u32>> {
+        let slow = id > self.rack.nodes.saturating_sub(self.slow_nodes);
+        let half = |rate: NonZero<u32>| NonZero::new(rate.get() / 2).unwrap_or(rate);
+        self.node_rate.map(|rate| if slow { half(rate) } else { rate })
+    }
+
+    fn node(&self, id: u16, place: LabHost) -> String {
+        let (listen, admin, shards) = (listen(place), admin(place), self.size.shards);
+        let mut text = format!(
+            "\n[[node]]\nid = {id}\nlisten = \"{listen}\"\nadmin = \"{admin}\"\n\
+             shards = {shards}\n"
+        );
+        writeln!(text, "engine = {:?}", self.size.engine.name()).expect("strings take everything");
+        let backend = usize::from(id).checked_sub(1).and_then(|at| self.size.backends.get(at));
+        if let Some(backend) = backend {
+            // It goes when the lab goes, so there is nothing to be kept.
+            let url = backend.secret();
+            text.push_str(&format!("backend = {url:?}\nsync = \"never\"\n"));
+        }
+        if let Some(data) = &self.size.data {
+            let sync = match self.size.sync {
+                SyncPolicy::Always => "always",
+                SyncPolicy::Interval => "interval",
+                SyncPolicy::Never => "never",
+            };
+            let directory = data.join(format!("node-{id}"));
+            text.push_str(&format!("data = {directory:?}\nsync = \"{sync}\"\n"));
+        }
+        if let Some(rate) = self.rate_of(id) {
+            text.push_str(&format!("max_rate = {rate}\n"));
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rack::{CLIENTS_MAX, NODES_MAX};
+    use cluster::NodeId;
+    use runtime::config::{Config, EngineKind};
+    use runtime::disk::MinFreeDisk;
+    use runtime::memory::MaxMemory;
+
+    /// What roles would make of it.
+    fn load(engine: EngineKind, data: Option<&str>, rate: u32) -> Config {
+        let url = |node| format!("redis+unix:///tmp/{node}").parse().unwrap();
+        let of_each = (1..=NODES_MAX).map(url);
+        let backends = if engine.has_backend() { of_each.collect() } else { Vec::new() };
+        let size = UpOptions {
+            nodes: NODES_MAX,
+            replicas: 3,
+            partitions: 128,
+            shards: 2,
+            switch_threads: 1,
+            engine,
+            data: data.map(Into::into),
+            backends,
+            sync: SyncPolicy::Interval,
+            max_memory: MaxMemory::default(),
+            min_free_disk: MinFreeDisk::default(),
+            service: service(),
+            admin: admin(LabHost::Controller),
+        };
+        let rack = Rack { lab: "lab".into(), nodes: NODES_MAX, clients: CLIENTS_MAX };
+        let node_rate = NonZero::new(rate);
+        let cluster = Cluster { rack, plane: Plane::User, size, node_rate, slow_nodes: 2 };
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("cluster.toml");
+        std::fs::write(&path, cluster.config(directory.path())).unwrap();
+        Config::load(&path).unwrap()
+    }
+
+    #[test]
+    fn a_lab_without_a_directory_keeps_everything_in_its_own() {
+        let config = load(EngineKind::Memory, None, 0);
+        assert_eq!(config.nodes.len(), usize::from(NODES_MAX));
+        assert!(config.controller.data.is_absolute());
+        assert!(config.nodes.iter().all(|node| node.data.is_none() && node.max_rate.is_none()));
+        assert_eq!(config.switches[0].service.to_string(), "10.77.255.1:7700");
+        assert_eq!(config.node(NodeId(32)).unwrap().listen.to_string(), "10.77.1.32:7801");
+    }
+
+    #[test]
+    fn a_lab_with_backends_has_one_for_each_node() {
+        let config = load(EngineKind::Redis, None, 0);
+        let urls = config.nodes.iter().map(|node| node.backend.as_ref().unwrap().secret());
+        assert!(urls.eq((1..=NODES_MAX).map(|node| format!("redis+unix:///tmp/{node}"))));
+    }
+
+    #[test]
+    fn a_lab_with_a_directory_keeps_all_data_there() {
+        let config = load(EngineKind::Fjall, Some("/data"), 20_000);
+        assert_eq!(config.controller.data, Path::new("/data/controller"));
+        let node = config.node(NodeId(7)).unwrap();
+        assert_eq!(node.data.as_deref(), Some(Path::new("/data/node-7")));
+        assert_eq!((node.sync, node.shards), (SyncPolicy::Interval, 2));
+        assert_eq!(node.max_rate, NonZero::new(20_000));
+        let rate = |id| config.node(NodeId(id)).unwrap().max_rate;
+        assert_eq!((rate(30), rate(31)), (NonZero::new(20_000), NonZero::new(10_000)));
+    }
+}

@@ -1,0 +1,134 @@
+//! Namespaces and links. The switch's namespace routes: every host has an address of its own and
+//! nothing else on its link, so that the kernel's forwarding and a program in the driver that asks
+//! the kernel's routes find the same way. Neighbours are written down, not asked for: nobody
+//! answers ARP for the service address when packets never reach the kernel.
+
+use crate::namespace::{self, inside};
+use crate::rack::{LabHost, Rack, SERVICE};
+use crate::tool::{ip, run};
+use anyhow::{Context, Result, anyhow};
+use std::fmt::Write as _;
+use std::fs;
+
+/// Namespaces of this rack that are there already: somebody else's, or left behind.
+pub fn existing(rack: &Rack) -> Vec<String> {
+    let names = rack.places().map(|place| rack.namespace(place));
+    names.filter(|name| namespace::exists(name)).collect()
+}
+
+/// Makes all namespaces and links of the rack.
+pub fn build(rack: &Rack) -> Result<()> {
+    let add = rack.places().map(|place| format!("netns add {}\n", rack.namespace(place)));
+    ip(&[], &add.collect::<String>())?;
+    for place in rack.places() {
+        let name = rack.namespace(place);
+        // Interfaces that are made later begin with these.
+        inside(&name, || set(place)).with_context(|| format!("cannot set up {name}"))?;
+    }
+    let name = rack.namespace(LabHost::Switch);
+    inside(&name, || ip(&[], &switch_links(rack))).context("cannot link the rack")?;
+    for place in rack.hosts() {
+        let name = rack.namespace(place);
+        let link = || {
+            ip(&[], &host_link(place))?;
+            // A packet that is redirected to a veth by a program in the driver is delivered only
+            // if the far end polls, which this makes it do.
+            run("ethtool", &["-K", "eth0", "gro", "on"], "")
+        };
+        inside(&name, link).with_context(|| format!("cannot link {name}"))?;
+    }
+    Ok(())
+}
+
+/// Removes these namespaces, and with them the links; those that are not there are passed over.
+pub fn remove(names: &[String]) -> Result<()> {
+    let there = || names.iter().filter(|name| namespace::exists(name));
+    let batch: String = there().map(|name| format!("netns del {name}\n")).collect();
+    if batch.is_empty() {
+        return Ok(());
+    }
+    let removed = ip(&["-force"], &batch);
+    match there().next() {
+        Some(left) => Err(removed.err().unwrap_or_else(|| anyhow!("{left} is still there"))),
+        None => Ok(()),
+    }
+}
+
+/// Whether the switch's kernel is to cut what it sends to these hosts into datagrams itself; else
+/// it may leave that to the far end of the link.
+pub fn segment(rack: &Rack, hosts: &[LabHost], at_the_port: bool) -> Result<()> {
+    let left_to_others = if at_the_port { "off" } else { "on" };
+    inside(&rack.namespace(LabHost::Switch), || {
+        for place in hosts {
+            let port = place.port();
+            run("ethtool", &["-K", &port, "tx-udp-segmentation", left_to_others], "")?;
+        }
+        Ok(())
+    })
+}
+
+/// Whether the switch's kernel passes packets between hosts.
+pub fn forward(rack: &Rack, passes: bool) -> Result<()> {
+    let value = if passes { "1" } else { "0" };
+    inside(&rack.namespace(LabHost::Switch), || write(FORWARD, value))
+}
+
+/// The setting for it.
+const FORWARD: &str = "ipv4/ip_forward";
+
+/// Settings of a namespace's kernel.
+fn set(place: LabHost) -> Result<()> {
+    // Packets come with addresses of hosts that another way leads to: those of the chain.
+    for scope in ["all", "default"] {
+        write(&format!("ipv4/conf/{scope}/rp_filter"), "0")?;
+        // Nothing here speaks it, and its own messages would be counted among the others.
+        let path = format!("ipv6/conf/{scope}/disable_ipv6");
+        if fs::exists(format!("{SETTINGS}/{path}"))? {
+            write(&path, "1")?;
+        }
+    }
+    match place {
+        // This sets it for all ports to come, too.
+        LabHost::Switch => write(FORWARD, "1"),
+        LabHost::Controller | LabHost::Node(_) | LabHost::Client(_) => Ok(()),
+    }
+}
+
+/// What lies below is that of the thread that opens it.
+const SETTINGS: &str = "/proc/sys/net";
+
+fn write(path: &str, value: &str) -> Result<()> {
+    let path = format!("{SETTINGS}/{path}");
+    fs::write(&path, value).with_context(|| format!("cannot set {path} to {value}"))
+}
+
+/// For `ip -batch` in the switch's namespace.
+fn switch_links(rack: &Rack) -> String {
+    let mut text = format!("link set lo up\naddress add {SERVICE}/32 dev lo\n");
+    for place in rack.hosts() {
+        let (port, port_mac, host_mac) = (place.port(), place.port_mac(), place.host_mac());
+        let (address, far_end) = (place.address(), rack.namespace(place));
+        write!(
+            text,
+            "link add {port} address {port_mac} type veth \
+             peer name eth0 address {host_mac} netns {far_end}\n\
+             link set {port} up\n\
+             route add {address}/32 dev {port} src {SERVICE}\n\
+             neighbour add {address} lladdr {host_mac} dev {port} nud permanent\n"
+        )
+        .expect("strings take everything");
+    }
+    text
+}
+
+/// For `ip -batch` in the namespace of a host.
+fn host_link(place: LabHost) -> String {
+    let (address, port_mac) = (place.address(), place.port_mac());
+    format!(
+        "link set lo up\n\
+         address add {address}/32 dev eth0\n\
+         link set eth0 up\n\
+         neighbour add {SERVICE} lladdr {port_mac} dev eth0 nud permanent\n\
+         route add default via {SERVICE} dev eth0 onlink src {address}\n"
+    )
+}

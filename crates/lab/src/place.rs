@@ -1,0 +1,39 @@
+//! What stands on the hosts of a cluster whose links fail one by one.
+
+use std::fmt;
+
+/// A host, by what stands there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Place {
+    /// A switch, by its position in the configuration.
+    Switch(u8),
+    /// Both controllers: they share a directory.
+    Controllers,
+    /// A storage node, by its id.
+    Node(u8),
+    /// A client.
+    Client(u8),
+}
+
+impl Place {
+    /// Its number in addresses and names of interfaces.
+    pub(crate) fn number(self) -> u8 {
+        match self {
+            Self::Switch(index) => 10 + index,
+            Self::Controllers => 20,
+            Self::Node(id) => 30 + id,
+            Self::Client(index) => 60 + index,
+        }
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Switch(index) => write!(f, "switch-{index}"),
+            Self::Controllers => f.write_str("controllers"),
+            Self::Node(id) => write!(f, "node-{id}"),
+            Self::Client(index) => write!(f, "client-{index}"),
+        }
+    }
+}

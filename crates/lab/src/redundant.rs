@@ -1,0 +1,333 @@
+//! A cluster of processes whose switch and controller stand twice, each role on a host of its own,
+//! and what an operator or a disaster does to them.
+
+use crate::hosts::{Hosts, INTERFACE};
+use crate::place::Place;
+use crate::plane::Plane;
+use crate::process::{Running, last_lines, tied, without_settings};
+use crate::user::HASHED;
+use anyhow::{Context, Result, anyhow};
+use nix::sys::signal::Signal;
+use nix::unistd::Pid;
+use std::collections::BTreeMap;
+use std::fmt::{self, Write as _};
+use std::fs;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// What a cluster consists of, besides its two switches and two controllers.
+#[derive(Clone, Debug)]
+pub struct Spec {
+    /// The program that all of them are.
+    pub program: PathBuf,
+    /// Nodes, with ids from 1.
+    pub nodes: u8,
+    /// Hosts for clients and gateways.
+    pub clients: u8,
+    /// What both switches are.
+    pub plane: Plane,
+    /// Lines of the configuration of each switch, of the controllers and of each node.
+    pub of_switches: String,
+    pub of_controllers: String,
+    pub of_nodes: String,
+    /// All keyspaces, as the configuration has them.
+    pub keyspaces: String,
+}
+
+/// What a process is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Role {
+    /// A switch, by its position in the configuration.
+    Switch(u8),
+    /// One of two controllers: whoever comes first is active, the other stands by.
+    Controller(u8),
+    /// A storage node, by its id.
+    Node(u8),
+    /// A gateway, by the client's host that it is on.
+    Gateway(u8),
+}
+
+impl Role {
+    /// The host on which it runs.
+    pub fn place(self) -> Place {
+        match self {
+            Self::Switch(index) => Place::Switch(index),
+            Self::Controller(_) => Place::Controllers,
+            Self::Node(id) => Place::Node(id),
+            Self::Gateway(index) => Place::Client(index),
+        }
+    }
+}
+
+impl fmt::Display for Role {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Switch(index) => write!(f, "switch-{index}"),
+            Self::Controller(index) => write!(f, "controller-{index}"),
+            Self::Node(id) => write!(f, "node-{id}"),
+            Self::Gateway(index) => write!(f, "gateway-{index}"),
+        }
+    }
+}
+
+/// How many shards a node has: some have more than others, so that no two think alike of where a
+/// key lies.
+pub fn shards(node: u8) -> u8 {
+    1 + node % 2
+}
+
+const SERVICE: u16 = 7700;
+const LISTEN: u16 = 7800;
+const ADMIN: u16 = 7780;
+const STANDBY_ADMIN: u16 = 7781;
+const REDIS: u16 = 6379;
+
+const CONFIG: &str = "cluster.toml";
+const LOGS: &str = "logs";
+
+/// The processes, where they stand, and where their files are.
+#[derive(Debug)]
+pub struct Cluster {
+    // Dropped before the hosts that they are on.
+    processes: BTreeMap<Role, Running>,
+    /// Processes started so far, for the names of their logs.
+    started: u32,
+    spec: Spec,
+    hosts: Hosts,
+    dir: PathBuf,
+}
+
+impl Cluster {
+    /// All hosts of such a cluster.
+    pub fn places(spec: &Spec) -> Vec<Place> {
+        let nodes = (1..=spec.nodes).map(Place::Node);
+        let clients = (0..spec.clients).map(Place::Client);
+        let first = [Place::Switch(0), Place::Switch(1), Place::Controllers];
+        first.into_iter().chain(nodes).chain(clients).collect()
+    }
+
+    /// Writes the configuration of a cluster on these hosts, whose files lie there, and starts all
+    /// of it but for gateways, which find a cluster that is up.
+    ///
+    /// # Errors
+    ///
+    /// If files cannot be written, or a process does not start.
+    pub fn start(spec: Spec, hosts: Hosts, dir: &Path) -> Result<Self> {
+        if spec.plane == Plane::Xdp {
+            hosts.prepare_for_xdp(&[Place::Switch(0), Place::Switch(1)]);
+        }
+        let dir = dir.to_owned();
+        let mut cluster = Self { processes: BTreeMap::new(), started: 0, spec, hosts, dir };
+        fs::create_dir_all(cluster.logs()).context("cannot make a directory for logs")?;
+        let config = cluster.config();
+        fs::write(cluster.dir.join(CONFIG), config).context("cannot write cluster.toml")?;
+        for role in cluster.roles() {
+            cluster.revive(role)?;
+        }
+        Ok(cluster)
+    }
+
+    /// All processes that there are to be, but for gateways.
+    pub fn roles(&self) -> Vec<Role> {
+        let first = [Role::Controller(0), Role::Controller(1), Role::Switch(0), Role::Switch(1)];
+        first.into_iter().chain((1..=self.spec.nodes).map(Role::Node)).collect()
+    }
+
+    /// Its hosts.
+    pub fn hosts(&self) -> &Hosts {
+        &self.hosts
+    }
+
+    /// Hosts for clients and gateways.
+    pub fn clients(&self) -> u8 {
+        self.spec.clients
+    }
+
+    /// Where the output of its processes goes.
+    pub fn logs(&self) -> PathBuf {
+        self.dir.join(LOGS)
+    }
+
+    /// Where clients find the switches.
+    pub fn services(&self) -> [SocketAddr; 2] {
+        [0, 1].map(|index| self.hosts.at(Place::Switch(index), SERVICE))
+    }
+
+    /// Where a switch says how it is.
+    pub fn switch_admin(&self, index: u8) -> SocketAddr {
+        self.hosts.at(Place::Switch(index), ADMIN)
+    }
+
+    /// Where the controllers answer.
+    pub fn admins(&self) -> [SocketAddr; 2] {
+        [ADMIN, STANDBY_ADMIN].map(|port| self.hosts.at(Place::Controllers, port))
+    }
+
+    /// Where Redis clients find this gateway.
+    pub fn gateway(&self, index: u8) -> SocketAddr {
+        self.hosts.at(Place::Client(index), REDIS)
+    }
+
+    /// Where its switches and controllers are, as arguments of the program.
+    pub fn addresses(&self) -> Vec<String> {
+        let join = |all: [SocketAddr; 2]| all.map(|at| at.to_string()).join(",");
+        ["--service".into(), join(self.services()), "--admin".into(), join(self.admins())].into()
+    }
+
+    /// Where a node keeps its data.
+    pub fn data(&self, node: u8) -> PathBuf {
+        self.dir.join(Role::Node(node).to_string())
+    }
+
+    fn config(&self) -> String {
+        let Spec { of_switches, of_controllers, of_nodes, keyspaces, .. } = &self.spec;
+        let mut text = "[cluster]\nseed = 7\n".to_owned();
+        let mut add = |part: fmt::Arguments<'_>| {
+            text.write_fmt(part).expect("strings take everything");
+        };
+        for (service, index) in self.services().into_iter().zip(0..) {
+            let admin = self.switch_admin(index);
+            add(format_args!(
+                "\n[[switch]]\nservice = \"{service}\"\nadmin = \"{admin}\"\n{of_switches}\n"
+            ));
+        }
+        let ([admin, standby], data) = (self.admins(), self.dir.join(CONTROLLERS));
+        add(format_args!(
+            "\n[controller]\nadmin = \"{admin}\"\nstandby_admin = \"{standby}\"\ndata = {data:?}\n\
+             {of_controllers}\n"
+        ));
+        for id in 1..=self.spec.nodes {
+            let at = |port| self.hosts.at(Place::Node(id), port);
+            let (listen, admin, data, shards) = (at(LISTEN), at(ADMIN), self.data(id), shards(id));
+            add(format_args!(
+                "\n[[node]]\nid = {id}\nlisten = \"{listen}\"\nadmin = \"{admin}\"\n\
+                 shards = {shards}\nengine = \"fjall\"\ndata = {data:?}\n{of_nodes}\n"
+            ));
+        }
+        add(format_args!("\n{keyspaces}"));
+        text
+    }
+
+    fn arguments(&self, role: Role) -> Vec<String> {
+        let words = |words: &[&str]| words.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>();
+        let first = match role {
+            Role::Switch(index) => {
+                let mut first = words(&["switch", "--index", &index.to_string()]);
+                first.extend(self.spec.plane.arguments(INTERFACE));
+                first
+            }
+            Role::Controller(_) => words(&["controller", "--standby"]),
+            Role::Node(id) => words(&["node", "--id", &id.to_string()]),
+            Role::Gateway(index) => return self.gateway_arguments(self.gateway(index), 1),
+        };
+        let config = ["--config".to_owned(), self.dir.join(CONFIG).display().to_string()];
+        first.into_iter().chain(config).collect()
+    }
+
+    /// What a gateway is told that listens there, with so many threads.
+    pub fn gateway_arguments(&self, listen: SocketAddr, workers: u8) -> Vec<String> {
+        let (workers, listen) = (workers.to_string(), listen.to_string());
+        let first = ["gateway", "--json", "--timeout", "2s", "--workers", &workers];
+        let then = ["--listen", &listen, "--keyspace", HASHED];
+        let all = first.into_iter().chain(then).map(str::to_owned);
+        all.chain(self.addresses()).collect()
+    }
+
+    /// Its program, killed when the thread that starts it ends.
+    pub fn command(&self) -> Command {
+        let mut command = tied(&self.spec.program);
+        without_settings(&mut command);
+        command
+    }
+
+    /// A client that does one thing and ends.
+    pub fn visitor(&self, words: &[&str]) -> Command {
+        let mut command = self.command();
+        command.args(words).args(self.addresses()).args(["--keyspace", HASHED]);
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+        command
+    }
+
+    /// Starts a process that does not run.
+    ///
+    /// # Errors
+    ///
+    /// If it does not start.
+    ///
+    /// # Panics
+    ///
+    /// If it runs already.
+    pub fn revive(&mut self, role: Role) -> Result<()> {
+        self.started += 1;
+        let log = self.logs().join(format!("{:04}-{role}", self.started));
+        let mut command = self.command();
+        command.args(self.arguments(role));
+        let host = self.hosts.host(role.place());
+        let process = host.run(move || Running::start(&mut command, log))?;
+        let before = self.processes.insert(role, process);
+        assert!(before.is_none(), "{role} runs already");
+        Ok(())
+    }
+
+    /// Whether it was started, and not killed.
+    pub fn runs(&self, role: Role) -> bool {
+        self.processes.contains_key(&role)
+    }
+
+    /// Kills it as a crash would.
+    pub fn kill(&mut self, role: Role) {
+        self.processes.remove(&role);
+    }
+
+    /// Stops it for a while, or has it go on.
+    pub fn signal(&self, role: Role, signal: Signal) {
+        if let Some(process) = self.processes.get(&role) {
+            process.signal(signal);
+        }
+    }
+
+    /// What it has printed so far; `None` if it does not run.
+    pub fn printed(&self, role: Role) -> Option<String> {
+        self.processes.get(&role).map(Running::printed)
+    }
+
+    /// Whether every process that was started and not killed still runs. A gateway that found no
+    /// cluster when it started is started again.
+    ///
+    /// # Errors
+    ///
+    /// If one has ended by itself.
+    pub fn all_run(&mut self) -> Result<()> {
+        let mut again = Vec::new();
+        for (role, process) in &mut self.processes {
+            let Some(status) = process.end() else { continue };
+            let starts = matches!(role, Role::Gateway(_)) && !process.is_ready();
+            if !starts {
+                let (log, last) = (process.log().display(), last_lines(process.log()));
+                return Err(anyhow!("{role} ended by itself: {status}, see {log}{last}"));
+            }
+            again.push(*role);
+        }
+        again.into_iter().try_for_each(|role| {
+            self.kill(role);
+            self.revive(role)
+        })
+    }
+
+    /// The processes that run: which, its id in the system, and the directory of its data.
+    pub fn processes(&self) -> impl Iterator<Item = (Role, Pid, Option<PathBuf>)> {
+        self.processes.iter().map(|(role, process)| {
+            let data = match role {
+                Role::Node(id) => Some(self.data(*id)),
+                // One directory for both: whoever is active writes there.
+                Role::Controller(0) => Some(self.dir.join(CONTROLLERS)),
+                Role::Controller(_) | Role::Switch(_) | Role::Gateway(_) => None,
+            };
+            (*role, process.pid(), data)
+        })
+    }
+}
+
+/// Where both controllers keep what they have.
+const CONTROLLERS: &str = "controllers";
