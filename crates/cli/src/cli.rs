@@ -1,9 +1,9 @@
 //! The command line as a whole: the list of commands.
 
 use crate::command::{
-    bench, cas, cluster, completion, controller, coordinator, del, demo, doctor, explain, export,
-    gateway, get, hot, import, incr, keyspace, lab, mdel, mget, mset, node, put, scan, sim, status,
-    switch, top, up, wire,
+    bench, cas, cluster, completion, controller, del, demo, doctor, explain, export, gateway, get,
+    hot, import, incr, keyspace, lab, mdel, mget, mset, node, put, scan, sim, status, switch, top,
+    up, wire,
 };
 use clap::{CommandFactory as _, Parser, Subcommand};
 use console::exit::{EXIT_CODES, Failure, Verdict};
@@ -52,7 +52,7 @@ enum Command {
     Switch(switch::Args),
     Node(node::Args),
     Controller(controller::Args),
-    Coordinator(coordinator::Args),
+    Coordinator(experiments::command::coordinator::Args),
     Gateway(gateway::Args),
     Completion(completion::Args),
 }

@@ -1,6 +1,7 @@
 //! What commands have in common, whoever's they are: arguments ([`parse`], [`shared`], [`bytes`]),
 //! output for people and programs ([`out`], [`answer`], [`chart`], [`progress`], [`save`]), how a
-//! process ends ([`exit`]), and the way to a cluster ([`connect`], [`admin`]).
+//! process ends ([`exit`]) and what it logs ([`logs`]), and the way to a cluster ([`connect`],
+//! [`admin`]).
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 #![expect(missing_docs, reason = "fields and variants say by their names what they are")]
 
@@ -11,6 +12,7 @@ pub mod chart;
 pub mod connect;
 pub mod exit;
 pub mod file;
+pub mod logs;
 pub mod out;
 pub mod parse;
 pub mod progress;

@@ -1,6 +1,7 @@
 //! The commands of the experiments, each with its arguments.
 
 pub mod balance;
+pub mod coordinator;
 mod ground;
 pub mod paper;
 pub mod shift;

@@ -105,9 +105,6 @@ impl Cluster {
             let directory = data.join(format!("node-{id}"));
             text.push_str(&format!("data = {directory:?}\nsync = \"{sync}\"\n"));
         }
-        if let Some(rate) = self.rate_of(id) {
-            text.push_str(&format!("max_rate = {rate}\n"));
-        }
         text
     }
 }
@@ -121,8 +118,7 @@ mod tests {
     use runtime::disk::MinFreeDisk;
     use runtime::memory::MaxMemory;
 
-    /// What roles would make of it.
-    fn load(engine: EngineKind, data: Option<&str>, rate: u32) -> Config {
+    fn cluster(engine: EngineKind, data: Option<&str>, rate: u32) -> Cluster {
         let url = |node| format!("redis+unix:///tmp/{node}").parse().unwrap();
         let of_each = (1..=NODES_MAX).map(url);
         let backends = if engine.has_backend() { of_each.collect() } else { Vec::new() };
@@ -143,7 +139,12 @@ mod tests {
         };
         let rack = Rack { lab: "lab".into(), nodes: NODES_MAX, clients: CLIENTS_MAX };
         let node_rate = NonZero::new(rate);
-        let cluster = Cluster { rack, plane: Plane::User, size, node_rate, slow_nodes: 2 };
+        Cluster { rack, plane: Plane::User, size, node_rate, slow_nodes: 2 }
+    }
+
+    /// What roles would make of it.
+    fn load(engine: EngineKind, data: Option<&str>) -> Config {
+        let cluster = cluster(engine, data, 0);
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("cluster.toml");
         std::fs::write(&path, cluster.config(directory.path())).unwrap();
@@ -152,30 +153,34 @@ mod tests {
 
     #[test]
     fn a_lab_without_a_directory_keeps_everything_in_its_own() {
-        let config = load(EngineKind::Memory, None, 0);
+        let config = load(EngineKind::Memory, None);
         assert_eq!(config.nodes.len(), usize::from(NODES_MAX));
         assert!(config.controller.data.is_absolute());
-        assert!(config.nodes.iter().all(|node| node.data.is_none() && node.max_rate.is_none()));
+        assert!(config.nodes.iter().all(|node| node.data.is_none()));
         assert_eq!(config.switches[0].service.to_string(), "10.77.255.1:7700");
         assert_eq!(config.node(NodeId(32)).unwrap().listen.to_string(), "10.77.1.32:7801");
     }
 
     #[test]
     fn a_lab_with_backends_has_one_for_each_node() {
-        let config = load(EngineKind::Redis, None, 0);
+        let config = load(EngineKind::Redis, None);
         let urls = config.nodes.iter().map(|node| node.backend.as_ref().unwrap().secret());
         assert!(urls.eq((1..=NODES_MAX).map(|node| format!("redis+unix:///tmp/{node}"))));
     }
 
     #[test]
     fn a_lab_with_a_directory_keeps_all_data_there() {
-        let config = load(EngineKind::Fjall, Some("/data"), 20_000);
+        let config = load(EngineKind::Fjall, Some("/data"));
         assert_eq!(config.controller.data, Path::new("/data/controller"));
         let node = config.node(NodeId(7)).unwrap();
         assert_eq!(node.data.as_deref(), Some(Path::new("/data/node-7")));
         assert_eq!((node.sync, node.shards), (SyncPolicy::Interval, 2));
-        assert_eq!(node.max_rate, NonZero::new(20_000));
-        let rate = |id| config.node(NodeId(id)).unwrap().max_rate;
-        assert_eq!((rate(30), rate(31)), (NonZero::new(20_000), NonZero::new(10_000)));
+    }
+
+    #[test]
+    fn the_last_nodes_are_the_slow_ones() {
+        let cluster = cluster(EngineKind::Memory, None, 20_000);
+        let rates = (cluster.rate_of(30), cluster.rate_of(31));
+        assert_eq!(rates, (NonZero::new(20_000), NonZero::new(10_000)));
     }
 }

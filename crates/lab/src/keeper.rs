@@ -150,7 +150,12 @@ impl Lab {
         switch.extend(plane.arguments(&plane::ports(rack)));
         let mut roles = vec![(LabHost::Switch, switch)];
         for (id, place) in (1..=rack.nodes).zip(rack.nodes()) {
-            roles.push((place, vec!["node".to_owned(), "--id".to_owned(), id.to_string()]));
+            let mut node = vec!["node".to_owned(), "--id".to_owned(), id.to_string()];
+            if let Some(rate) = self.cluster.rate_of(id) {
+                node.splice(..0, ["lab".to_owned()]);
+                node.extend(["--max-rate".to_owned(), rate.to_string()]);
+            }
+            roles.push((place, node));
         }
         roles.push((LabHost::Controller, vec!["controller".to_owned()]));
         roles

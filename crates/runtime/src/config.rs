@@ -86,9 +86,6 @@ pub struct NodeSection {
     /// restart of it counts as the loss of its memory.
     #[serde(default)]
     pub sync: SyncPolicy,
-    /// Requests per second that each shard serves at most; without it as many as it can.
-    #[serde(default)]
-    pub max_rate: Option<NonZero<u32>>,
     /// The most that it holds in memory, as `"2g"`: from there on it is full, and takes deletes.
     /// Without it a share of what the machine has; `"unlimited"`: as much as there is.
     #[serde(default)]
@@ -117,10 +114,6 @@ pub struct ControllerSection {
     /// Bytes that each shard may send in a second to nodes that are taken in.
     #[serde(default = "default_copy_bytes_per_s")]
     pub copy_bytes_per_s: u64,
-    /// How switches choose among the nodes that hold copies of a hot key: `"random"`, or of two of
-    /// them the one with the shorter queue, as it last `"reported"` it or as `"predicted"`.
-    #[serde(default)]
-    pub hot_selection: Selection,
 }
 
 /// `[[keyspace]]`
@@ -283,7 +276,7 @@ impl Config {
             poll_interval: lease / POLLS_PER_LEASE,
             lease,
             copy_bytes_per_s: self.controller.copy_bytes_per_s,
-            hot_selection: self.controller.hot_selection,
+            hot_selection: Selection::default(),
         }
     }
 

@@ -20,6 +20,7 @@ use cluster::{ClusterId, Incarnation, Member, NodeId, StoreId};
 use node::engine::memory::MemoryEngine;
 use std::io;
 use std::net::{SocketAddr, SocketAddrV6};
+use std::num::NonZero;
 use std::path::{Path, PathBuf};
 
 /// A running role. Dropping it ends the role in good order.
@@ -152,12 +153,34 @@ impl Server {
     ///
     /// If there is no such node, an address is taken, or its store cannot be opened.
     pub fn start_node(config: &Config, id: NodeId) -> Result<Self, StartError> {
+        Self::run_node(config, id, None)
+    }
+
+    /// The same, for an experiment with slow servers: each shard serves so many requests per second
+    /// at most.
+    ///
+    /// # Errors
+    ///
+    /// As [`start_node`](Self::start_node).
+    pub fn start_limited_node(
+        config: &Config,
+        id: NodeId,
+        rate: NonZero<u32>,
+    ) -> Result<Self, StartError> {
+        Self::run_node(config, id, Some(rate))
+    }
+
+    fn run_node(
+        config: &Config,
+        id: NodeId,
+        rate: Option<NonZero<u32>>,
+    ) -> Result<Self, StartError> {
         let section = config.node(id).ok_or(StartError::UnknownNode(id))?;
         let storage = Storage::of(section);
         let reserve = Reserve::new(storage.files(section.shards));
         let sockets = open_sockets(id, section.listen, section.shards)?;
         let memory = section.max_memory.of_each(1);
-        let limits = NodeLimits { rate: section.max_rate, memory };
+        let limits = NodeLimits { rate, memory };
         let disk = storage.disk(section.min_free_disk)?;
         let driver = open_node(id, sockets, &storage, limits, disk.as_ref())?;
         let roles = Roles { nodes: vec![driver.handle()], ..Roles::default() };

@@ -2,7 +2,6 @@
 
 use crate::command::cluster_size::ClusterSize;
 use crate::command::keyspace::number_splits;
-use crate::command::logs::Logs;
 use crate::command::up;
 use anyhow::anyhow;
 use bench::{Measured, Multigets, Pace, Plan, Progress};
@@ -11,6 +10,7 @@ use cluster::{HotPolicy, KeyspaceKind};
 use console::admin::Admin;
 use console::answer::Answer;
 use console::exit::{Failure, Verdict};
+use console::logs::Logs;
 use console::out;
 use console::parse;
 use console::shared::Shared;

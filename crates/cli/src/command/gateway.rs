@@ -1,6 +1,5 @@
 //! `keyway gateway`: the way in for Redis clients.
 
-use crate::command::logs::Logs;
 use crate::command::role::warn_if_others_read;
 use anyhow::Context;
 use bytes::Bytes;
@@ -8,6 +7,7 @@ use console::admin::Admin;
 use console::answer::Answer;
 use console::connect;
 use console::exit::{Failure, Verdict};
+use console::logs::Logs;
 use console::note;
 use console::out;
 use console::parse;

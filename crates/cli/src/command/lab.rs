@@ -1,6 +1,7 @@
 //! `keyway lab`: a rack in network namespaces, and a cluster in it.
 
 mod faults;
+mod role;
 mod run;
 mod soak;
 mod status;
@@ -40,6 +41,8 @@ enum Command {
     Balance(experiments::command::balance::Args),
     Shift(experiments::command::shift::Args),
     Soak(soak::Args),
+    Node(role::Node),
+    Switch(role::Switch),
     Down(Down),
 }
 
@@ -69,6 +72,8 @@ impl Args {
             Command::Balance(args) => args.run(shared),
             Command::Shift(args) => args.run(shared),
             Command::Soak(args) => args.run(shared),
+            Command::Node(args) => args.run(shared),
+            Command::Switch(args) => args.run(shared),
             Command::Down(args) => args.run(shared),
         }
     }

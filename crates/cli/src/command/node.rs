@@ -4,6 +4,7 @@ use crate::command::role::Role;
 use cluster::NodeId;
 use console::exit::{Failure, Verdict};
 use console::shared::Shared;
+use runtime::config::Config;
 use runtime::server::Server;
 
 /// Run one storage node of a cluster as a process of its own.
@@ -27,15 +28,18 @@ impl Args {
             shared,
             &format!("node {id}"),
             false,
-            |config| {
-                if config.node(id).is_some() {
-                    return Ok(());
-                }
-                let known: Vec<String> = config.nodes.iter().map(|n| n.id.to_string()).collect();
-                let known = known.join(", ");
-                Err(Failure::usage(format!("no node {id} in the configuration; there are {known}")))
-            },
+            |config| check_id(config, id),
             |config| Server::start_node(config, id),
         )
     }
+}
+
+/// Whether there is a node of this id.
+pub(crate) fn check_id(config: &Config, id: NodeId) -> Result<(), Failure> {
+    if config.node(id).is_some() {
+        return Ok(());
+    }
+    let known: Vec<String> = config.nodes.iter().map(|n| n.id.to_string()).collect();
+    let known = known.join(", ");
+    Err(Failure::usage(format!("no node {id} in the configuration; there are {known}")))
 }

@@ -1,9 +1,9 @@
 //! What `switch`, `node` and `controller` have in common: one role of a configured cluster.
 
-use crate::command::logs::Logs;
 use anyhow::Context;
 use console::answer::Answer;
 use console::exit::{Failure, Verdict};
+use console::logs::Logs;
 use console::note;
 use console::out;
 use console::shared::Shared;

@@ -26,10 +26,6 @@ pub(crate) struct Args {
     /// Interfaces to which clients and nodes are connected, with commas; for --plane xdp.
     #[arg(long, value_name = "NAME,..", value_delimiter = ',', required_if_eq("plane", "xdp"))]
     ports: Vec<String>,
-    /// Go by the hints of multigets that have some (keyway bench --multigets assisted), as a switch
-    /// that cannot loop over keys must; for --plane user.
-    #[arg(long, conflicts_with = "ports")]
-    by_hints: bool,
     #[command(flatten)]
     role: Role,
 }
@@ -51,13 +47,7 @@ impl Args {
             &format!("switch {index}"),
             self.plane == Plane::Xdp,
             |config| self.check(config),
-            |config| {
-                if self.by_hints {
-                    Server::start_switch_by_hints(config, index)
-                } else {
-                    Server::start_switch(config, index, &self.ports)
-                }
-            },
+            |config| Server::start_switch(config, index, &self.ports),
         )
     }
 
@@ -65,15 +55,20 @@ impl Args {
         if self.plane == Plane::User && !self.ports.is_empty() {
             return Err(Failure::usage("--ports is for --plane xdp".to_owned()));
         }
-        let (count, last) = (config.switches.len(), config.switches.len().saturating_sub(1));
-        match self.index {
-            None if count > 1 => {
-                Err(Failure::usage(format!("there are {count} switches: add --index 0 to {last}")))
-            }
-            Some(index) if usize::from(index) >= count => Err(Failure::usage(format!(
-                "no switch {index} in the configuration; choose --index 0 to {last}"
-            ))),
-            _ => Ok(()),
+        check_index(config, self.index)
+    }
+}
+
+/// Whether it is clear which switch is meant, and there is one.
+pub(crate) fn check_index(config: &Config, index: Option<u16>) -> Result<(), Failure> {
+    let (count, last) = (config.switches.len(), config.switches.len().saturating_sub(1));
+    match index {
+        None if count > 1 => {
+            Err(Failure::usage(format!("there are {count} switches: add --index 0 to {last}")))
         }
+        Some(index) if usize::from(index) >= count => Err(Failure::usage(format!(
+            "no switch {index} in the configuration; choose --index 0 to {last}"
+        ))),
+        _ => Ok(()),
     }
 }

@@ -2,7 +2,6 @@
 
 use crate::command::cluster_size::ClusterSize;
 use crate::command::gateway::{self, redis_cli};
-use crate::command::logs::Logs;
 use crate::command::role::private_files;
 use crate::command::status::kind;
 use ::gateway::{Gateway, HotKeys};
@@ -10,6 +9,7 @@ use anyhow::{Context, anyhow};
 use cluster::Map;
 use console::answer::Answer;
 use console::exit::{Failure, Verdict};
+use console::logs::Logs;
 use console::note;
 use console::out;
 use console::parse;

@@ -268,12 +268,11 @@ fn a_controller_that_stands_by_says_so_and_takes_over() {
 fn what_finds_the_queue_of_a_limited_node_full_is_dropped_counted_and_asked_again() {
     // More than a queue holds, all at once.
     const REQUESTS: usize = 300;
-    const RATE: u32 = 200;
+    const RATE: NonZero<u32> = NonZero::new(200).unwrap();
     let dir = tempdir().unwrap();
-    let mut config = config(dir.path(), 1);
-    config.nodes[0].max_rate = NonZero::new(RATE);
+    let config = config(dir.path(), 1);
     let _switch = Server::start_switch(&config, 0, &[]).unwrap();
-    let node = Server::start_node(&config, NodeId(1)).unwrap();
+    let node = Server::start_limited_node(&config, NodeId(1), RATE).unwrap();
     let controller = Server::start_controller(&config).unwrap();
     wait_ready(&controller);
     let options = Options { deadline: Duration::from_secs(60), ..Options::default() };
@@ -287,7 +286,7 @@ fn what_finds_the_queue_of_a_limited_node_full_is_dropped_counted_and_asked_agai
         let threads: Vec<_> = (0..REQUESTS).map(|_| scope.spawn(ask)).collect();
         threads.into_iter().for_each(|thread| assert_eq!(thread.join().unwrap(), None));
     });
-    let least = Duration::from_secs_f64(REQUESTS as f64 / f64::from(RATE));
+    let least = Duration::from_secs_f64(REQUESTS as f64 / f64::from(RATE.get()));
     let took = clock.now().since(began);
     assert!(took >= least, "{REQUESTS} requests in {took:?}");
     let counted = node.roles().nodes[0].snapshot().unwrap().shards[0].counters.clone();

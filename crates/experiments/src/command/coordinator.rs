@@ -1,12 +1,12 @@
 //! `keyway coordinator`: takes multigets apart in the switch's place, to compare with it.
 
-use crate::command::logs::Logs;
 use anyhow::{Context, anyhow};
 use client::Coordinator;
 use cluster::Map;
 use console::admin::Admin;
 use console::answer::Answer;
 use console::exit::{Failure, Verdict};
+use console::logs::Logs;
 use console::out;
 use console::parse;
 use console::shared::Shared;
@@ -31,7 +31,7 @@ use std::time::Duration;
 Examples:
   keyway coordinator --listen 127.0.0.1:7790
   keyway bench --mix mget:32=1 --multigets 127.0.0.1:7790")]
-pub(crate) struct Args {
+pub struct Args {
     /// Where it takes multigets, and nodes answer: no wildcard address.
     #[arg(long, value_name = "HOST:PORT", value_parser = parse::address)]
     listen: SocketAddr,
@@ -46,7 +46,8 @@ const MAP_EVERY: Duration = Duration::from_secs(1);
 const MAP_WAIT_MAX: Duration = Duration::from_secs(5);
 
 impl Args {
-    pub(crate) fn run(self, shared: &Shared) -> Result<Verdict, Failure> {
+    /// Carries the command out.
+    pub fn run(self, shared: &Shared) -> Result<Verdict, Failure> {
         self.logs.start("warn")?;
         if self.listen.ip().is_unspecified() {
             let why = "--listen: nodes answer to this address, so it must be one of this host";
