@@ -35,4 +35,4 @@ pub use order::{
 pub use range_table::RangeTable;
 pub use record::{NodeRecord, ShardRecord};
 pub use resources::{Resources, Stored, Volume};
-pub use verify::{DIFFERENCES_MAX, Difference, Verification, VerifyOrder};
+pub use verify::{DIFFERENCES_MAX, Difference, Findings, Verification, VerifyOrder};

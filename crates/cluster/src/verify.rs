@@ -38,6 +38,14 @@ pub struct Verification {
     pub done: bool,
     /// Thousandths of its match values that have been.
     pub permille: u16,
+    /// What was found.
+    #[serde(flatten)]
+    pub found: Findings,
+}
+
+/// What came of a comparison, of one partition or of many.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Findings {
     /// Values that were compared.
     pub keys: u64,
     /// Keys of which members hold different things, and go on to.
@@ -48,15 +56,26 @@ pub struct Verification {
     pub moving: u64,
     /// Records with a version that nobody can have given out yet.
     pub absurd: u64,
-    /// The first of the different keys.
+    /// The first of the different keys, of each partition.
     pub first: Vec<Difference>,
 }
 
-impl Verification {
+impl Findings {
     /// Keys that members hold different things of still.
     #[must_use]
     pub fn left(&self) -> u64 {
         self.different.saturating_sub(self.mended)
+    }
+
+    /// Takes in those of another partition.
+    pub fn add(&mut self, other: &Self) {
+        let Self { keys, different, mended, moving, absurd, first } = other;
+        self.keys = self.keys.saturating_add(*keys);
+        self.different = self.different.saturating_add(*different);
+        self.mended = self.mended.saturating_add(*mended);
+        self.moving = self.moving.saturating_add(*moving);
+        self.absurd = self.absurd.saturating_add(*absurd);
+        self.first.extend(first.iter().cloned());
     }
 }
 

@@ -1,137 +1,62 @@
-//! What operators ask for, beside keyspaces: nodes that come, go and stay, and when copies run.
+//! What operators ask for: keyspaces, nodes that come, go and stay, keys that are hot, replicas
+//! that are compared, and when copies run.
 //!
 //! A command takes effect in the map at once and is carried out step by step; it is there for good
 //! once [`Controller::durable_revision`] has reached the revision that the map has after the call.
 
+mod error;
+
+pub use error::{CommandError, PINS_MAX};
+
+use crate::chains::weights;
 use crate::config::check_endpoints;
 use crate::controller::Controller;
 use crate::hot::HotAction;
-use crate::peer::Peer;
+use crate::keyspace::{self, CreateError, KeyspaceSpec};
+use crate::members::{Peer, Standing, accept_loss};
 use crate::saved::Saved;
-use cluster::{HotPolicy, KeyName, Keyspace, Map, MapError, Member, NodeId, NodeSpec, PartitionId};
+use cluster::{
+    HotPolicy, KeyName, Keyspace, KeyspaceId, Map, Member, NodeId, NodeSpec, PartitionId,
+};
 use machine::Instant;
-use std::fmt;
 use std::net::SocketAddr;
-use wire::Endpoint;
-
-/// Keys that can be pinned: what a person pins, and a program that knows its hot keys.
-pub const PINS_MAX: usize = 256;
-
-/// Why a command was not taken. Nothing has changed then.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum CommandError {
-    /// There is no node of this id.
-    UnknownNode(NodeId),
-    /// There is a node of this id.
-    NodeExists(NodeId),
-    /// Another member receives packets at this endpoint.
-    SharedEndpoint(Endpoint),
-    /// The node has a replica in this many chains.
-    NodeInUse {
-        /// Which.
-        node: NodeId,
-        /// How many.
-        partitions: usize,
-    },
-    /// The node may hold the newest writes of hot keys that are under delegations.
-    NodeInDelegations(NodeId),
-    /// Without the node there would be too few for the chains of a keyspace.
-    TooFewNodes {
-        /// Name of the keyspace.
-        keyspace: String,
-        /// How many nodes each of its chains is to have.
-        replicas: u8,
-        /// How many would be left.
-        left: usize,
-    },
-    /// There is no partition of this id.
-    NoPartition(PartitionId),
-    /// There is no keyspace of this name.
-    UnknownKeyspace(String),
-    /// Hot keys of this keyspace have no copies.
-    HotIsOff(String),
-    /// No key is as long as this one.
-    KeyTooLong(usize),
-    /// [`PINS_MAX`] keys are pinned.
-    PinsFull,
-    /// This pinned key has the same keyhash, and a switch knows but one key of a hash.
-    PinnedTwin(Vec<u8>),
-    /// This key is not pinned.
-    NotPinned,
-    /// No partition waits for what this node holds to be believed.
-    NothingToAccept(NodeId),
-    /// This member follows another controller, or an older incarnation of this one; what the
-    /// controller knows may be out of date, so it changes nothing.
-    Foreign(Member),
-    /// The map would be unsound.
-    Unsound(MapError),
-}
-
-impl fmt::Display for CommandError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::UnknownNode(node) => {
-                write!(f, "there is no node {node}: the status names those that there are")
-            }
-            Self::NodeExists(node) => write!(
-                f,
-                "there is a node {node}: choose another id, or drain that one and remove it first"
-            ),
-            Self::SharedEndpoint(at) => write!(
-                f,
-                "another member receives packets at {at}: a node needs its own port per shard"
-            ),
-            Self::NodeInDelegations(node) => write!(
-                f,
-                "node {node} may hold the newest writes of hot keys; if it is drained they come \
-                 home as soon as the other nodes answer: wait a moment and try again"
-            ),
-            Self::NodeInUse { node, partitions } => write!(
-                f,
-                "node {node} has a place in {partitions} partitions: drain it first, and remove it \
-                 when it holds none"
-            ),
-            Self::TooFewNodes { keyspace, replicas, left } => write!(
-                f,
-                "keyspace {keyspace:?} wants {replicas} replicas and {left} nodes would be left: \
-                 add a node first"
-            ),
-            Self::NoPartition(id) => {
-                write!(f, "there is no partition {id}: the status names those that there are")
-            }
-            Self::UnknownKeyspace(name) => write!(f, "there is no keyspace {name:?}"),
-            Self::HotIsOff(keyspace) => write!(
-                f,
-                "keyspace {keyspace:?} was created with its hot keys off: they have no copies"
-            ),
-            Self::NothingToAccept(node) => write!(
-                f,
-                "no partition waits for an older store of node {node} to be believed: the status \
-                 names those that do"
-            ),
-            Self::KeyTooLong(length) => {
-                write!(f, "the key has {length} bytes, and a key has {} at most", wire::KEY_MAX)
-            }
-            Self::PinsFull => write!(f, "{PINS_MAX} keys are pinned: unpin some first"),
-            Self::PinnedTwin(twin) => write!(
-                f,
-                "the pinned key \"{}\" has the same keyhash, and a switch knows but one key of \
-                 a hash: unpin that one first",
-                twin.escape_ascii()
-            ),
-            Self::NotPinned => f.write_str("this key is not pinned"),
-            Self::Foreign(member) => write!(
-                f,
-                "{member} follows a controller that is not this one, or was: see its status"
-            ),
-            Self::Unsound(why) => why.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for CommandError {}
 
 impl Controller {
+    /// Creates a keyspace and places its partitions on every node that can take some: all but
+    /// the silent, the forgotten and the departing. It is there for good once
+    /// [`Self::durable_revision`] has reached the revision that the map has after this call.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be had; nothing has changed then.
+    pub fn create_keyspace(
+        &mut self,
+        now: Instant,
+        spec: KeyspaceSpec,
+    ) -> Result<KeyspaceId, CreateError> {
+        self.awake(now);
+        if let Some(member) = self.members.foreign().next() {
+            return Err(CreateError::Foreign(member));
+        }
+        let ids = self.ledger.state.map.nodes.iter().map(|n| n.id);
+        let unknown: Vec<NodeId> =
+            ids.clone().filter(|id| !self.ledger.state.stores.contains_key(id)).collect();
+        if !unknown.is_empty() {
+            return Err(CreateError::NodesUnknown(unknown));
+        }
+        let usable = |id: &NodeId| {
+            let lost = |p: &Peer| p.is_gone(now) || p.standing == Standing::Forgotten;
+            let is_there = self.members.node(*id).is_some_and(|it| !lost(it));
+            is_there && !self.ledger.state.departing.contains(id)
+        };
+        let nodes: Vec<NodeId> = ids.filter(usable).collect();
+        let turns = weights(&self.ledger.state.map, &self.members).turns(&nodes);
+        let wanted = format!("wanted: keyspace {:?} of {} partitions", spec.name, spec.partitions);
+        let id = keyspace::create(&mut self.ledger.state, spec, (nodes.len(), &turns), now)?;
+        self.ledger.advance(now, wanted, format!("create keyspace {id} on {} nodes", nodes.len()));
+        Ok(id)
+    }
+
     /// Makes a node known. It is given partitions once it answers.
     ///
     /// `control` is where orders reach it; it is kept for [`Self::controls`] and not used here.
@@ -147,21 +72,21 @@ impl Controller {
     ) -> Result<(), CommandError> {
         self.awake(now);
         self.refuse_foreign()?;
-        if self.state.map.nodes.iter().any(|known| known.id == node.id) {
+        if self.ledger.state.map.nodes.iter().any(|known| known.id == node.id) {
             return Err(CommandError::NodeExists(node.id));
         }
-        let mut nodes = self.state.map.nodes.clone();
+        let mut nodes = self.ledger.state.map.nodes.clone();
         nodes.push(node);
         nodes.sort_by_key(|n| n.id);
-        let map = Map { nodes, ..self.state.map.clone() };
+        let map = Map { nodes, ..self.ledger.state.map.clone() };
         map.check().map_err(CommandError::Unsound)?;
         check_endpoints(&map.nodes, &self.config.switches).map_err(CommandError::SharedEndpoint)?;
-        self.state.map = map;
-        self.state.controls.insert(node.id, control);
+        self.ledger.state.map = map;
+        self.ledger.state.controls.insert(node.id, control);
         let peer = Peer::new(now, self.config.poll_interval, self.config.lease);
-        self.peers.insert(Member::Node(node.id), peer);
+        self.members.insert(Member::Node(node.id), peer);
         let did = format!("ask node {} at {control} for its memory", node.id);
-        self.advance(format!("wanted: a new node {}", node.id), did);
+        self.ledger.advance(now, format!("wanted: a new node {}", node.id), did);
         Ok(())
     }
 
@@ -175,20 +100,20 @@ impl Controller {
         self.awake(now);
         self.refuse_foreign_but(Some(node))?;
         self.refuse_unknown(node)?;
-        let partitions = self.state.partitions_of(node);
+        let partitions = self.ledger.state.partitions_of(node);
         if partitions > 0 {
             return Err(CommandError::NodeInUse { node, partitions });
         }
-        if !self.hot.is_rid_of(node, &self.peers, &self.state) {
+        if !self.hot.is_rid_of(node, &self.members, &self.ledger.state) {
             return Err(CommandError::NodeInDelegations(node));
         }
-        let Saved { map, stores, departing, controls, .. } = &mut self.state;
+        let Saved { map, stores, departing, controls, .. } = &mut self.ledger.state;
         map.nodes.retain(|known| known.id != node);
         stores.remove(&node);
         departing.remove(&node);
         controls.remove(&node);
-        self.peers.remove(&Member::Node(node));
-        self.advance(format!("wanted: node {node} removed"), "forget it".to_owned());
+        self.members.remove(Member::Node(node));
+        self.ledger.advance(now, format!("wanted: node {node} removed"), "forget it".to_owned());
         Ok(())
     }
 
@@ -202,10 +127,10 @@ impl Controller {
         self.awake(now);
         self.refuse_foreign()?;
         self.refuse_unknown(node)?;
-        if self.state.departing.contains(&node) {
+        if self.ledger.state.departing.contains(&node) {
             return Ok(());
         }
-        let Saved { map, departing, .. } = &mut self.state;
+        let Saved { map, departing, .. } = &mut self.ledger.state;
         let stays = |n: &&NodeSpec| n.id != node && !departing.contains(&n.id);
         let left = map.nodes.iter().filter(stays).count();
         if let Some(keyspace) = map.keyspaces.iter().find(|k| usize::from(k.replicas) > left) {
@@ -213,9 +138,9 @@ impl Controller {
             return Err(CommandError::TooFewNodes { keyspace, replicas, left });
         }
         departing.insert(node);
-        let partitions = self.state.partitions_of(node);
+        let partitions = self.ledger.state.partitions_of(node);
         let did = format!("replace it in {partitions} partitions");
-        self.advance(format!("wanted: node {node} drained"), did);
+        self.ledger.advance(now, format!("wanted: node {node} drained"), did);
         Ok(())
     }
 
@@ -229,11 +154,54 @@ impl Controller {
         self.awake(now);
         self.refuse_foreign()?;
         self.refuse_unknown(node)?;
-        if self.state.departing.remove(&node) {
-            let did = format!("leave it its {} partitions", self.state.partitions_of(node));
-            self.advance(format!("wanted: node {node} kept"), did);
+        if self.ledger.state.departing.remove(&node) {
+            let did = format!("leave it its {} partitions", self.ledger.state.partitions_of(node));
+            self.ledger.advance(now, format!("wanted: node {node} kept"), did);
         }
         Ok(())
+    }
+
+    /// Takes what this node holds for the newest, although its store is an older copy: what was
+    /// acknowledged since is lost. For an operator, when nobody else holds it any more.
+    ///
+    /// # Errors
+    ///
+    /// If there is no such node, or none of its partitions waits for this.
+    pub fn accept_loss(&mut self, now: Instant, node: NodeId) -> Result<(), CommandError> {
+        self.awake(now);
+        self.refuse_foreign()?;
+        self.refuse_unknown(node)?;
+        if accept_loss(&mut self.ledger, now, node) == 0 {
+            return Err(CommandError::NothingToAccept(node));
+        }
+        self.chains.disturb();
+        Ok(())
+    }
+
+    /// Has the members of one partition's chain compared, or those of all, while they serve; what
+    /// is certainly wrong is made right if `mend` says so. Gives the number of the wish.
+    ///
+    /// # Errors
+    ///
+    /// If there is no such partition.
+    pub fn verify(
+        &mut self,
+        now: Instant,
+        partition: Option<PartitionId>,
+        mend: bool,
+    ) -> Result<u64, CommandError> {
+        self.awake(now);
+        let map = &self.ledger.state.map;
+        if let Some(id) = partition.filter(|id| map.partitions.iter().all(|it| it.id != *id)) {
+            return Err(CommandError::NoPartition(id));
+        }
+        let number = self.verifying.ask(now, map, &self.members, partition, mend);
+        let what = partition.map_or("all replicas".to_owned(), |id| format!("partition {id}"));
+        let mend = if mend { "compared and mended" } else { "compared" };
+        let saw = format!("wanted: {what} {mend}");
+        self.ledger.decisions.note(now, saw, "tell the nodes", "");
+        self.members.ask_nodes(now);
+        Ok(number)
     }
 
     /// Makes a key hot whatever is asked of it, until it is unpinned.
@@ -252,18 +220,18 @@ impl Controller {
             return Err(CommandError::KeyTooLong(key.len()));
         }
         let name = KeyName { keyspace: known.id, key: key.to_vec() };
-        if self.state.pins.contains(&name) {
+        if self.ledger.state.pins.contains(&name) {
             return Ok(());
         }
-        let mut others = self.state.pins.iter().filter(|it| it.keyspace == known.id);
+        let mut others = self.ledger.state.pins.iter().filter(|it| it.keyspace == known.id);
         if let Some(twin) = others.find(|it| known.keyhash(&it.key) == known.keyhash(key)) {
             return Err(CommandError::PinnedTwin(twin.key.clone()));
         }
-        if self.state.pins.len() >= PINS_MAX {
+        if self.ledger.state.pins.len() >= PINS_MAX {
             return Err(CommandError::PinsFull);
         }
-        self.note_pin(HotAction::Pinned, &name);
-        self.state.pins.insert(name);
+        self.note_pin(now, HotAction::Pinned, &name);
+        self.ledger.state.pins.insert(name);
         Ok(())
     }
 
@@ -276,23 +244,23 @@ impl Controller {
         self.awake(now);
         self.refuse_foreign()?;
         let name = KeyName { keyspace: self.keyspace(keyspace)?.id, key: key.to_vec() };
-        if !self.state.pins.remove(&name) {
+        if !self.ledger.state.pins.remove(&name) {
             return Err(CommandError::NotPinned);
         }
-        self.note_pin(HotAction::Unpinned, &name);
+        self.note_pin(now, HotAction::Unpinned, &name);
         Ok(())
     }
 
     fn keyspace(&self, name: &str) -> Result<&Keyspace, CommandError> {
-        let known = self.state.map.keyspace(name);
+        let known = self.ledger.state.map.keyspace(name);
         known.ok_or_else(|| CommandError::UnknownKeyspace(name.to_owned()))
     }
 
-    fn note_pin(&mut self, did: HotAction, name: &KeyName) {
-        self.hot.note_wish(self.now, did, name);
+    fn note_pin(&mut self, now: Instant, did: HotAction, name: &KeyName) {
+        self.hot.note_wish(now, did, name);
         let verb = if did == HotAction::Pinned { "pinned" } else { "no longer pinned" };
         let saw = format!("wanted: a key of keyspace {} {verb}", name.keyspace);
-        self.advance(saw, "keep that on record".to_owned());
+        self.ledger.advance(now, saw, "keep that on record".to_owned());
     }
 
     /// Stops copying: running copies stand still and none is begun, until [`Self::resume_copies`].
@@ -307,31 +275,31 @@ impl Controller {
 
     fn set_paused(&mut self, now: Instant, paused: bool) {
         self.awake(now);
-        if self.state.paused == paused {
+        if self.ledger.state.paused == paused {
             return;
         }
-        self.state.paused = paused;
+        self.ledger.state.paused = paused;
         let rate = if paused { 0 } else { self.config.copy_bytes_per_s };
-        self.state.map.copy_bytes_per_s = rate;
+        self.ledger.state.map.copy_bytes_per_s = rate;
         self.watches.clear();
         let saw = if paused { "wanted: copies paused" } else { "wanted: copies resumed" };
         let did = format!("let every shard send {rate} bytes per second to learners");
-        self.advance(saw.to_owned(), did);
+        self.ledger.advance(now, saw.to_owned(), did);
     }
 
     fn refuse_unknown(&self, node: NodeId) -> Result<(), CommandError> {
-        let known = self.state.map.nodes.iter().any(|known| known.id == node);
+        let known = self.ledger.state.map.nodes.iter().any(|known| known.id == node);
         if known { Ok(()) } else { Err(CommandError::UnknownNode(node)) }
     }
 
-    pub(crate) fn refuse_foreign(&self) -> Result<(), CommandError> {
+    fn refuse_foreign(&self) -> Result<(), CommandError> {
         self.refuse_foreign_but(None)
     }
 
     /// A foreign node may be removed: that is one way to be rid of it.
     fn refuse_foreign_but(&self, node: Option<NodeId>) -> Result<(), CommandError> {
         let other = |member: &Member| node.is_none_or(|node| *member != Member::Node(node));
-        match self.foreign().find(other) {
+        match self.members.foreign().find(other) {
             Some(member) => Err(CommandError::Foreign(member)),
             None => Ok(()),
         }

@@ -1,19 +1,22 @@
 //! The controller machine itself: what comes in, what goes out, and when.
 
-use crate::change::Plans;
+use crate::chains::{self, Chains};
 use crate::clock::ClusterClock;
 use crate::config::{ConfigError, ControllerConfig};
-use crate::decisions::{Decision, Decisions};
+use crate::decisions::Decision;
 use crate::hot::{self, Hot, HotNews};
-use crate::judge::{Verdict, bound, judge_node, judge_switch};
-use crate::keyspace::{self, CreateError, KeyspaceSpec};
-use crate::peer::{Contact, Peer, Standing};
+use crate::ledger::Ledger;
+use crate::members::{
+    Arrival, Contact, Members, Peer, Standing, Terms, Verdict, begin_incarnation, bound,
+    judge_node, judge_switch, take_in,
+};
+use crate::orders::{Orders, Sources};
 use crate::saved::Saved;
-use crate::status::Watches;
+use crate::status::{Status, View, Watches};
 use crate::verify::Verifying;
 use cluster::{
-    Install, KeyspaceId, Lease, Map, MaybeMutant, Member, MemberReport, Mutant, NodeId, NodeReport,
-    Order, Report,
+    Incarnation, Install, Lease, Map, MaybeMutant, Member, MemberReport, Mutant, NodeId,
+    NodeReport, Order, Report,
 };
 use machine::Instant;
 use std::collections::BTreeMap;
@@ -27,37 +30,20 @@ use wire::Revision;
 /// than a lease usually lasts, so that a member that is silent is known to be when it ends.
 const PATIENCE_POLLS: u32 = 3;
 
-/// How long others have to come back after a node that was started anew and is the first of its
-/// chain to answer. Without it, the first to be up after a power cut would be the only one that
-/// does not need its data copied.
-const RETURN_GRACE: Duration = Duration::from_secs(2);
-
 /// The control plane of one cluster.
 #[derive(Clone, Debug)]
 pub struct Controller {
     pub(crate) config: ControllerConfig,
-    pub(crate) state: Saved,
-    /// Revision of the newest state handed to the driver for saving.
-    saving: Revision,
-    /// Revision of the newest state known to be durable.
-    pub(crate) durable: Revision,
-    /// Until then switches wait for the nodes to install the present revision.
-    pub(crate) hold_switches_until: Instant,
-    /// When every lease that a predecessor may have granted has ended.
-    pub(crate) alone_at: Instant,
-    /// Every node has been heard of or asked in vain since this controller began.
-    pub(crate) acquainted: bool,
-    pub(crate) peers: BTreeMap<Member, Peer>,
-    pub(crate) plans: Plans,
+    pub(crate) ledger: Ledger,
+    pub(crate) members: Members,
+    pub(crate) chains: Chains,
     pub(crate) watches: Watches,
     pub(crate) verifying: Verifying,
-    pub(crate) decisions: Decisions,
     pub(crate) hot: Hot,
-    pub(crate) clock: ClusterClock,
-    pub(crate) mutant: MaybeMutant,
-    pub(crate) orders: u64,
-    pub(crate) unequal: u64,
-    pub(crate) now: Instant,
+    clock: ClusterClock,
+    orders: Orders,
+    mutant: MaybeMutant,
+    now: Instant,
 }
 
 impl Controller {
@@ -73,7 +59,7 @@ impl Controller {
     ) -> Result<Self, ConfigError> {
         let restored = saved.is_some();
         let (state, changed) = config.begin(saved, now)?;
-        let durable = if changed { Revision::NONE } else { state.map.revision };
+        let revision = state.map.revision;
         let granted = Duration::from_millis(state.lease_ms);
         let switches = (0..).zip(&config.switches).map(|(index, _)| Member::Switch(index));
         let nodes = state.map.nodes.iter().map(|n| Member::Node(n.id));
@@ -82,35 +68,28 @@ impl Controller {
             Peer { may_hold, ..Peer::new(now, config.poll_interval, granted) }
         };
         let peers = switches.chain(nodes).map(|member| (member, peer(member))).collect();
-        let hold_switches_until = now + config.poll_interval;
+        let members = Members::new(peers, Lease::over_by(now, granted));
         let clock = ClusterClock::new(now, config.poll_interval.saturating_mul(PATIENCE_POLLS));
-        let mut decisions = Decisions::default();
+        let mut ledger = Ledger::new(state, if changed { Revision::NONE } else { revision });
         let saw = match (restored, changed) {
             (false, _) => "no saved state",
             (true, true) => "a saved state and a changed configuration",
             (true, false) => "a saved state",
         };
         let changes = if changed { "all of it" } else { "nothing" };
-        let did = format!("begin with revision {}", state.map.revision);
-        decisions.note(now, saw, did, changes);
+        let did = format!("begin with revision {revision}");
+        ledger.decisions.note(now, saw, did, changes);
         Ok(Self {
+            orders: Orders::new(now + config.poll_interval),
             config,
-            plans: Plans::new(state.map.revision),
-            state,
-            saving: durable,
-            durable,
-            hold_switches_until,
-            alone_at: Lease::over_by(now, granted),
-            acquainted: false,
-            peers,
+            ledger,
+            members,
+            chains: Chains::new(revision),
             watches: Watches::default(),
             verifying: Verifying::default(),
-            decisions,
             hot: Hot::default(),
             clock,
             mutant: MaybeMutant::default(),
-            orders: 0,
-            unequal: 0,
             now,
         })
     }
@@ -121,49 +100,10 @@ impl Controller {
         self.mutant = MaybeMutant::of(mutant);
     }
 
-    /// Creates a keyspace and places its partitions on every node that can take some: all but
-    /// the silent, the forgotten and the departing. It is there for good once
-    /// [`Self::durable_revision`] has reached the revision that the map has after this call.
-    ///
-    /// # Errors
-    ///
-    /// If it cannot be had; nothing has changed then.
-    pub fn create_keyspace(
-        &mut self,
-        now: Instant,
-        spec: KeyspaceSpec,
-    ) -> Result<KeyspaceId, CreateError> {
-        self.awake(now);
-        if let Some(member) = self.foreign().next() {
-            return Err(CreateError::Foreign(member));
-        }
-        let ids = self.state.map.nodes.iter().map(|n| n.id);
-        let unknown: Vec<NodeId> =
-            ids.clone().filter(|id| !self.state.stores.contains_key(id)).collect();
-        if !unknown.is_empty() {
-            return Err(CreateError::NodesUnknown(unknown));
-        }
-        let usable = |id: &NodeId| {
-            let peer = self.peers.get(&Member::Node(*id));
-            let lost = |p: &Peer| p.is_gone(now) || p.standing == Standing::Forgotten;
-            !self.state.departing.contains(id) && peer.is_some_and(|p| !lost(p))
-        };
-        let nodes: Vec<NodeId> = ids.filter(usable).collect();
-        let turns = self.weights().turns(&nodes);
-        let wanted = format!("wanted: keyspace {:?} of {} partitions", spec.name, spec.partitions);
-        let id = keyspace::create(&mut self.state, spec, (nodes.len(), &turns), now)?;
-        self.advance(wanted, format!("create keyspace {id} on {} nodes", nodes.len()));
-        Ok(id)
-    }
-
     /// The state to make durable, if it has changed since the last call. It replaces whatever was
     /// saved before, as a whole.
     pub fn poll_save(&mut self) -> Option<Saved> {
-        if self.saving == self.state.map.revision {
-            return None;
-        }
-        self.saving = self.state.map.revision;
-        Some(self.state.clone())
+        self.ledger.poll_save()
     }
 
     /// The state with this map revision is durable.
@@ -172,25 +112,13 @@ impl Controller {
     ///
     /// If no state of that revision was handed out.
     pub fn handle_saved(&mut self, now: Instant, revision: Revision) {
-        assert!(revision <= self.saving, "only what was handed out can be durable");
         self.awake(now);
-        if revision <= self.durable {
+        if !self.ledger.note_saved(revision) || !self.ledger.is_durable() {
             return;
         }
-        self.durable = revision;
-        if !self.is_durable() {
-            return;
-        }
-        let returning = |peer: &&mut Peer| peer.standing == Standing::Returning;
-        for peer in self.peers.values_mut().filter(returning) {
-            peer.due = now;
-        }
-        // A hold that has begun goes on: a switch waits for one interval, however often the map
-        // changes meanwhile.
-        if self.hold_switches_until <= now {
-            self.hold_switches_until = now + self.config.poll_interval;
-        }
-        self.plans.disturb();
+        self.members.ask_those_that_return(now);
+        self.orders.hold_switches(now, self.config.poll_interval);
+        self.chains.disturb();
         self.act();
     }
 
@@ -199,25 +127,21 @@ impl Controller {
         let now = self.now;
         let is_due = |peer: &Peer| peer.in_flight.is_none() && peer.due <= now;
         // `Member` sorts switches first; nodes are to install a revision before switches use it.
-        let (member, _) = self.peers.iter().rev().find(|(_, peer)| is_due(peer))?;
-        let member = *member;
-        let install = self.install_for(member);
+        let (member, _) = self.members.iter().rev().find(|(_, peer)| is_due(peer))?;
+        let sources = self.sources();
+        let install = sources.install(member);
         let given = install.as_ref().map(Install::revision);
         assert!(
-            given.unwrap_or_default() <= self.durable,
+            given.unwrap_or_default() <= self.ledger.durable(),
             "no order leaves before its map is durable"
         );
         let lease = self.lease_for(member, given);
-        let clock = self.clock_for(member);
-        let hot = self.hot_for(member, given).map(Arc::clone);
-        let pace = hot::pace(&self.state, self.config.poll_interval);
-        let peer = self.peers.get_mut(&member)?;
-        peer.offered = peer.offered.max(given.unwrap_or_default());
-        if let Some(Install::Assignment(assignment)) = &install {
-            peer.may_hold |= !assignment.partitions.is_empty();
-        }
-        peer.given = given;
-        (peer.in_flight, peer.asked) = (Some(now), Some(now));
+        let hot = self.sources().hot(member, given).map(Arc::clone);
+        let pace = hot::pace(&self.ledger.state, self.config.poll_interval);
+        let peer = self.members.get_mut(member)?;
+        let clock = self.clock.order_for(member, peer);
+        let verify = self.verifying.order_for(peer);
+        peer.give(now, install.as_ref());
         peer.due = now
             + match member {
                 Member::Switch(_) => peer.pace,
@@ -229,8 +153,7 @@ impl Controller {
                 self.hot.give();
             }
         }
-        self.orders += 1;
-        let verify = self.verify_for(member);
+        self.orders.sent += 1;
         Some((member, Order { install, clock, lease, hot, verify }))
     }
 
@@ -238,8 +161,8 @@ impl Controller {
     /// was sent before has been answered. If this gets lost, it is heard of a little later.
     pub fn handle_alert(&mut self, now: Instant, node: NodeId) {
         self.awake(now);
-        if let Some(peer) = self.peers.get_mut(&Member::Node(node)).filter(|it| it.follows())
-            && hot::is_wanted(&self.state)
+        if let Some(peer) = self.members.get_mut(Member::Node(node)).filter(|it| it.follows())
+            && hot::is_wanted(&self.ledger.state)
         {
             peer.due = now;
         }
@@ -248,9 +171,10 @@ impl Controller {
     /// A member answered its order.
     pub fn handle_report(&mut self, now: Instant, from: Member, mut report: Report) {
         self.awake(now);
-        let Some(peer) = self.peers.get_mut(&from) else {
+        let decisions = &mut self.ledger.decisions;
+        let Some(peer) = self.members.get_mut(from) else {
             let saw = format!("a report of {from}, which is not configured");
-            return self.decisions.note_seen(now, saw, "ignore it", true);
+            return decisions.note_seen(now, saw, "ignore it", true);
         };
         peer.in_flight = None;
         let incarnation = report.incarnation;
@@ -260,34 +184,23 @@ impl Controller {
         let standing = match (from, &mut report.state) {
             (Member::Switch(_), MemberReport::Switch(counters)) => {
                 counters.partitions.truncate(wire::PARTITIONS_MAX);
-                judge_switch(now, &self.state, counters)
+                judge_switch(now, &self.ledger.state, counters)
             }
             (Member::Node(node), MemberReport::Node(report)) => {
                 bound(report);
-                let blind = self.mutant.is(Mutant::BelieveAnyMap);
-                match judge_node(now, &self.state, (node, peer.may_hold), report, blind) {
-                    Verdict::Stands(Standing::Forgotten) if self.trusts_the_forgetful() => {
-                        self.take_in(node, incarnation, report)
-                    }
-                    Verdict::Stands(standing) => standing,
-                    Verdict::TakeIn => self.take_in(node, incarnation, report),
-                }
+                let may_hold = peer.may_hold;
+                self.standing_of((node, may_hold), incarnation, report)
             }
             (Member::Switch(_), MemberReport::Node(_))
             | (Member::Node(_), MemberReport::Switch(_)) => {
                 peer.contact = Contact::Silent;
                 let saw = format!("{from} reports in the form of another role");
                 let did = "ignore it; check the configured control address";
-                return self.decisions.note_seen(now, saw, did, true);
+                return decisions.note_seen(now, saw, did, true);
             }
-        };
-        let standing = match (from, &report.state, standing) {
-            (Member::Node(node), MemberReport::Node(it), Standing::Accepted) => {
-                self.see_incarnation(node, incarnation, it)
-            }
-            (_, _, standing) => standing,
         };
         self.heard(from, report, standing);
+        self.act();
     }
 
     /// An order could not be delivered, or was not answered in time.
@@ -300,13 +213,10 @@ impl Controller {
     /// Time has passed.
     pub fn handle_timeout(&mut self, now: Instant) {
         self.awake(now);
-        let overdue = |peer: &Peer| peer.in_flight.is_some_and(|at| at + self.patience() <= now);
-        let late: Vec<Member> =
-            self.peers.iter().filter(|(_, p)| overdue(p)).map(|(m, _)| *m).collect();
-        for member in late {
+        for member in self.members.overdue(now, self.patience()) {
             self.note_silence(member);
         }
-        self.look_at_clock();
+        self.clock.look(now, &mut self.members, self.mutant);
         self.act();
     }
 
@@ -314,54 +224,79 @@ impl Controller {
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
         let orders = |peer: &Peer| peer.in_flight.map_or(peer.due, |at| at + self.patience());
-        let orders = self.peers.values().map(orders);
+        let orders = self.members.iter().map(|(_, peer)| orders(peer));
         // Moments at which somebody may turn out to be silent, or nobody may do so any longer.
-        let ends = self.peers.values().flat_map(|p| [p.granted.over_at(), p.steady_at]);
-        let held = self.holds_switches().then_some(self.hold_switches_until);
+        let ends = self.members.iter().flat_map(|(_, it)| [it.granted.over_at(), it.steady_at]);
         let ends = ends
-            .chain(held)
-            .chain([self.alone_at])
+            .chain(self.switches_held_until())
+            .chain([self.members.alone_at()])
             .chain(self.hot.due())
             .chain(self.clock.due(self.now))
             .filter(|at| *at > self.now);
         orders.chain(ends).min()
     }
 
+    /// How everything stands, for people and dashboards. O(partitions).
+    #[must_use]
+    pub fn status(&self, now: Instant) -> Status {
+        let view = View {
+            now,
+            state: &self.ledger.state,
+            durable: self.ledger.durable(),
+            members: &self.members,
+            watches: &self.watches,
+            verifying: &self.verifying,
+            decisions: &self.ledger.decisions,
+            hot: &self.hot,
+            clock: &self.clock,
+            orders: self.orders.sent,
+            lease_ms: self.config.lease_ms(),
+        };
+        view.status()
+    }
+
     /// The map as decided; durable up to [`Self::durable_revision`].
     #[must_use]
     pub fn map(&self) -> &Map {
-        &self.state.map
+        &self.ledger.state.map
     }
 
     /// Where orders reach nodes, as far as the configuration or [`Self::add_node`] said.
     #[must_use]
     pub fn controls(&self) -> &BTreeMap<NodeId, SocketAddr> {
-        &self.state.controls
+        &self.ledger.state.controls
     }
 
     /// Revision of the newest map that is durable; 0 for none yet.
     #[must_use]
     pub fn durable_revision(&self) -> Revision {
-        self.durable
+        self.ledger.durable()
+    }
+
+    /// Whether it is known what time it is in the cluster. Else nodes get no leases: they would
+    /// serve by their own clocks.
+    #[must_use]
+    pub fn knows_the_time(&self) -> bool {
+        self.clock.is_known()
     }
 
     /// How often a member of a chain that had settled was found to hold other than the rest, since
     /// this controller began. Without damage to a store none ever does.
     #[must_use]
     pub fn unequal(&self) -> u64 {
-        self.unequal
+        self.chains.unequal()
     }
 
     /// How many decisions were made since this controller began.
     #[must_use]
     pub fn decisions_noted(&self) -> u64 {
-        self.decisions.noted()
+        self.ledger.decisions.noted()
     }
 
     /// The decisions after the first `seen`, oldest first, as far as they are remembered: for a
     /// driver's log.
     pub fn decisions_since(&self, seen: u64) -> impl Iterator<Item = &Decision> {
-        self.decisions.since(seen)
+        self.ledger.decisions.since(seen)
     }
 
     /// What is new about hot keys, oldest first: for a driver's log, to be asked for until there is
@@ -370,18 +305,41 @@ impl Controller {
         self.hot.log.poll()
     }
 
-    pub(crate) fn is_durable(&self) -> bool {
-        self.durable == self.state.map.revision
-    }
-
-    pub(crate) fn patience(&self) -> Duration {
+    fn patience(&self) -> Duration {
         self.config.poll_interval.saturating_mul(PATIENCE_POLLS)
     }
 
-    /// Members that follow somebody else.
-    pub(crate) fn foreign(&self) -> impl Iterator<Item = Member> {
-        let astray = |p: &Peer| matches!(p.standing, Standing::Foreign(_) | Standing::Ahead(_));
-        self.peers.iter().filter(move |(_, p)| astray(p)).map(|(m, _)| *m)
+    fn switches_held_until(&self) -> Option<Instant> {
+        self.orders.switches_held_until(self.now, &self.members, self.ledger.revision())
+    }
+
+    fn sources(&self) -> Sources<'_> {
+        let active = usize::from(self.ledger.state.map.active_switch);
+        let service = self.config.switches.get(active);
+        Sources {
+            ledger: &self.ledger,
+            members: &self.members,
+            hot: &self.hot,
+            service: *service.expect("the active switch is one of the configured"),
+            holds_switches: self.switches_held_until().is_some(),
+            mutant: self.mutant,
+        }
+    }
+
+    fn lease_for(&mut self, member: Member, given: Option<Revision>) -> Option<Lease> {
+        if self.members.is_overtaken() {
+            return None;
+        }
+        let map = &self.ledger.state.map;
+        let terms = Terms {
+            cluster: map.cluster,
+            lasts: self.config.lease,
+            durable: self.ledger.durable(),
+            is_durable: self.ledger.is_durable(),
+            time_is_known: self.clock.is_known(),
+            is_active: member == Member::Switch(map.active_switch),
+        };
+        self.members.get_mut(member)?.lease(self.now, member, given, &terms)
     }
 
     /// Every call begins here. Whoever has not been called for long (stopped, starved, or busy with
@@ -392,109 +350,151 @@ impl Controller {
         if expected + self.config.poll_interval >= now {
             return;
         }
-        let patience = self.patience();
-        for peer in self.peers.values_mut() {
-            peer.in_flight = peer.in_flight.map(|_| now);
-            peer.steady_at = peer.steady_at.max(now + patience);
-        }
+        self.members.excuse(now, self.patience());
         let saw = format!("{} ms in which nothing was done", now.since(expected).as_millis());
-        self.decisions.note(now, saw, "ask everybody before taking anybody to be silent", "");
+        let did = "ask everybody before taking anybody to be silent";
+        self.ledger.decisions.note(now, saw, did, "");
     }
 
-    /// The state has changed: it gets a new revision.
-    pub(crate) fn advance(&mut self, saw: String, did: String) {
-        self.state.advance(self.now);
-        let changed = format!("revision {}", self.state.map.revision);
-        self.decisions.note(self.now, saw, did, changed);
-    }
-
-    fn trusts_the_forgetful(&self) -> bool {
-        self.mutant.is(Mutant::TrustTheForgetful)
-    }
-
-    /// Notes what a member said. A node that is behind is helped at once, unless it was given the
-    /// present revision already and did not take it: that waits for its next turn.
-    fn heard(&mut self, from: Member, report: Report, standing: Standing) {
-        self.hear_clock(from, &report);
-        let (now, patience) = (self.now, self.patience());
-        let Some(peer) = self.peers.get_mut(&from) else { return };
-        let reborn =
-            peer.report.as_ref().is_some_and(|last| last.incarnation != report.incarnation);
-        let returns =
-            peer.contact != Contact::Answering || reborn || report.revision() < peer.revision();
-        if returns {
-            // It has no lease, or not for long, until the next order brings it one.
-            (peer.offered, peer.hot_offered, peer.due) = (Revision::NONE, Revision::NONE, now);
-        }
-        if peer.heard.is_none() || peer.is_gone(now) {
-            let grace = if report.revision().is_none() { RETURN_GRACE } else { patience };
-            peer.steady_at = peer.steady_at.max(now + grace);
-        }
-        peer.stuck = match peer.given.take() {
-            Some(given) => report.revision() < given,
-            None => peer.stuck && !returns && report.revision() < peer.offered,
+    /// What a node's report makes of it.
+    fn standing_of(
+        &mut self,
+        (node, may_hold): (NodeId, bool),
+        incarnation: Incarnation,
+        report: &NodeReport,
+    ) -> Standing {
+        let (now, state) = (self.now, &self.ledger.state);
+        let blind = self.mutant.is(Mutant::BelieveAnyMap);
+        let foreign = self.members.foreign().find(|member| *member != Member::Node(node));
+        let may_decide = self.members.may_decide();
+        let arrival = Arrival { now, node, incarnation, report, foreign, may_decide };
+        let Some(peer) = self.members.get_mut(Member::Node(node)) else {
+            return Standing::Unheard;
         };
-        let changes = returns || peer.standing != standing;
-        peer.heard = Some(now);
-        peer.contact = Contact::Answering;
-        peer.standing = standing;
-        if changes {
+        let standing = match judge_node(now, state, (node, may_hold), report, blind) {
+            Verdict::Stands(Standing::Forgotten) if self.mutant.is(Mutant::TrustTheForgetful) => {
+                take_in(&mut self.ledger, arrival)
+            }
+            Verdict::Stands(standing) => standing,
+            Verdict::TakeIn => take_in(&mut self.ledger, arrival),
+        };
+        let known = self.ledger.state.incarnations.get(&node);
+        if standing != Standing::Accepted || known == Some(&incarnation) {
+            return standing;
+        }
+        let believes = self.mutant.is(Mutant::BelieveAnyPast);
+        let standing = begin_incarnation(&mut self.ledger, peer, arrival, believes);
+        if standing == Standing::Accepted {
+            self.chains.disturb();
+        }
+        standing
+    }
+
+    /// Notes what a member said.
+    fn heard(&mut self, from: Member, report: Report, standing: Standing) {
+        let (now, patience) = (self.now, self.patience());
+        let Ledger { state, decisions, .. } = &mut self.ledger;
+        self.clock.hear(now, (from, &report), &mut self.members, decisions, self.mutant);
+        let Some(peer) = self.members.get_mut(from) else { return };
+        if peer.hear(now, patience, &report, standing) {
             let (saw, did) = peer.standing.clone().explain(from, report.revision());
-            self.decisions.note_seen(now, saw, did, peer.standing.is_trouble());
+            decisions.note_seen(now, saw, did, peer.standing.is_trouble());
         }
-        if let (Member::Node(node), MemberReport::Node(it)) = (from, &report.state) {
-            let pins = &self.state.pins;
-            self.hot.hear_node(now, (node, report.incarnation), it, pins);
-        }
-        if let (Member::Switch(index), MemberReport::Switch(it)) = (from, &report.state)
-            && index == self.state.map.active_switch
-            && peer.standing == Standing::Accepted
-        {
-            self.hot.hear_switch(now, (index, report.incarnation), it, &mut self.decisions);
-        }
-        if let (Member::Node(node), MemberReport::Node(report)) = (from, &report.state) {
-            self.watches.note(now, report);
-            if peer.standing == Standing::Accepted {
-                self.verifying.note(now, report);
+        let accepted = peer.standing == Standing::Accepted;
+        match (from, &report.state) {
+            (Member::Node(node), MemberReport::Node(it)) => {
+                self.hot.hear_node(now, (node, report.incarnation), it, &state.pins);
+                self.watches.note(now, it);
+                if accepted {
+                    self.verifying.note(now, it);
+                }
+                self.chains.hear(&state.map, (node, it), accepted, peer.report.as_ref());
             }
-            self.plans.note_caught_up(&self.state.map, node, report);
-            let ours = peer.standing == Standing::Accepted;
-            let news = ours && self.plans.leftovers.note_report(node, report);
-            if news || !peer.report.as_ref().is_some_and(|last| says_the_same(last, report)) {
-                self.plans.disturb();
+            (Member::Switch(index), MemberReport::Switch(it)) => {
+                if accepted && index == state.map.active_switch {
+                    self.hot.hear_switch(now, (index, report.incarnation), it, decisions);
+                }
             }
+            (Member::Node(_), MemberReport::Switch(_))
+            | (Member::Switch(_), MemberReport::Node(_)) => {}
         }
         peer.report = Some(report);
-        self.act();
     }
 
     fn note_silence(&mut self, from: Member) {
-        let Some(peer) = self.peers.get_mut(&from) else { return };
-        (peer.in_flight, peer.asked, peer.given) = (None, None, None);
-        let before = std::mem::replace(&mut peer.contact, Contact::Silent);
-        if before != Contact::Silent {
-            self.decisions.note_seen(
-                self.now,
-                format!("{from} does not answer"),
-                "ask again",
-                true,
-            );
+        let Some(peer) = self.members.get_mut(from) else { return };
+        if peer.fall_silent() {
+            let saw = format!("{from} does not answer");
+            self.ledger.decisions.note_seen(self.now, saw, "ask again", true);
         }
     }
 
-    /// Does what has become possible, and lets everybody know what has been decided.
+    /// Does what has become possible, and lets everybody know what has been decided. A member that
+    /// is behind is helped at once, unless it was given the present revision already and did not
+    /// take it: that waits for its next turn.
     fn act(&mut self) {
-        self.meet();
-        if self.is_durable() {
+        self.members.meet(self.now);
+        if self.ledger.is_durable() && self.members.may_decide() {
             self.step();
         }
+        if !self.ledger.is_durable() {
+            return;
+        }
         self.look_at_hot_keys();
-        self.help_the_late();
+        if self.members.may_decide() {
+            let held = self.switches_held_until().is_some();
+            self.members.help_the_late(self.now, self.ledger.revision(), held);
+        }
     }
-}
 
-/// Whether the last report said the same of what chains wait for.
-fn says_the_same(last: &Report, report: &NodeReport) -> bool {
-    let MemberReport::Node(last) = &last.state else { return false };
-    (&last.settled, &last.caught_up) == (&report.settled, &report.caught_up)
+    /// Decides whatever can be decided now. The last decision is durable.
+    fn step(&mut self) {
+        self.shorten_leases();
+        self.switch_over();
+        let seen = chains::Seen { now: self.now, members: &self.members, mutant: self.mutant };
+        if self.chains.step(&mut self.ledger, seen) {
+            let map = &self.ledger.state.map;
+            self.watches.keep_running(map);
+            self.members.forgive_the_unplaced(map);
+            self.members.set_paces(self.now, map, self.config.poll_interval);
+        }
+    }
+
+    /// A shorter lease than a predecessor's counts for successors once the longer ones are over.
+    fn shorten_leases(&mut self) {
+        let (lease_ms, known) = (self.config.lease_ms(), self.ledger.state.lease_ms);
+        if known > lease_ms && self.members.alone_at() <= self.now {
+            self.ledger.state.lease_ms = lease_ms;
+            let saw = format!("no lease of {known} ms is left");
+            self.ledger.advance(self.now, saw, format!("count on {lease_ms} ms"));
+        }
+    }
+
+    /// Another switch becomes the active one when the active one has certainly fallen silent.
+    fn switch_over(&mut self) {
+        let active = self.ledger.state.map.active_switch;
+        let impatient = self.mutant.is(Mutant::ImpatientController);
+        if let Some(next) = self.members.successor(self.now, active, impatient) {
+            self.ledger.state.map.active_switch = next;
+            self.hot.switch_over();
+            let saw = format!("{} is silent and its lease has ended", Member::Switch(active));
+            self.ledger.advance(self.now, saw, format!("make switch {next} the active one"));
+        }
+    }
+
+    /// Looks for hot keys, and lets those who have to know of a change have it now.
+    fn look_at_hot_keys(&mut self) {
+        self.hot.look(&hot::Sight {
+            now: self.now,
+            state: &self.ledger.state,
+            members: &self.members,
+            selection: self.config.hot_selection,
+            mutant: self.mutant,
+        });
+        for member in self.sources().late_with_hot() {
+            if let Some(peer) = self.members.get_mut(member) {
+                peer.due = self.now;
+            }
+        }
+    }
 }

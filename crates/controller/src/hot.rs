@@ -17,14 +17,14 @@ mod seen;
 pub use log::{HOT_DECISIONS_MAX, HotAction, HotDecision, HotEffect, HotNews};
 
 use crate::decisions::Decisions;
-use crate::peer::{Contact, Peer, Standing};
+use crate::members::{Members, Peer, Standing};
 use crate::saved::Saved;
 use cluster::{
-    HotKey, HotOrder, HotPolicy, Incarnation, KeyName, MaybeMutant, Member, MemberReport, Mutant,
-    NodeId, NodeReport, Selection, SwitchCounters, is_plausible_revision,
+    HotKey, HotOrder, HotPolicy, Incarnation, KeyName, MaybeMutant, Member, MemberReport, NodeId,
+    NodeReport, Selection, SwitchCounters, is_plausible_revision,
 };
 pub(crate) use keys::named;
-use keys::{Key, Keys};
+use keys::{Key, Keys, generation};
 use load::Load;
 use log::HotLog;
 use machine::Instant;
@@ -35,7 +35,7 @@ use seen::Seen;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
-use wire::{Generation, Revision};
+use wire::Revision;
 
 /// Between two orders of hot keys at least. Every order is as long as the list.
 const ORDER_EVERY: Duration = Duration::from_millis(20);
@@ -104,7 +104,7 @@ pub(crate) struct Hot {
 pub(crate) struct Sight<'a> {
     pub(crate) now: Instant,
     pub(crate) state: &'a Saved,
-    pub(crate) peers: &'a BTreeMap<Member, Peer>,
+    pub(crate) members: &'a Members,
     pub(crate) selection: Selection,
     /// The rule that is broken on purpose.
     pub(crate) mutant: MaybeMutant,
@@ -190,7 +190,8 @@ impl Hot {
     pub(crate) fn look(&mut self, sight: &Sight<'_>) {
         let Some(directory) = self.directory else { return };
         let waits = sight.now < self.next_look && !self.forgotten;
-        if waits || !self.news || !sight.is_acquainted() {
+        // What the last controller knew can be known again when every node was asked.
+        if waits || !self.news || !sight.members.are_all_tried() {
             return;
         }
         (self.next_look, self.news) = (sight.now + LOOK_EVERY, false);
@@ -218,7 +219,7 @@ impl Hot {
             ),
             keyspaces: &sight.state.map.keyspaces,
             pins: &sight.state.pins,
-            list: &told(sight.peers),
+            list: &told(sight.members),
             places: &self.places,
             delegates: self.delegates,
             informed: sight.informed(),
@@ -266,18 +267,10 @@ impl Hot {
     /// the present order, and all that were under delegations of before are home. A controller that
     /// has given no order yet has to hear from all who have a replica in a chain that there never
     /// was one.
-    pub(crate) fn is_rid_of(
-        &self,
-        node: NodeId,
-        peers: &BTreeMap<Member, Peer>,
-        state: &Saved,
-    ) -> bool {
+    pub(crate) fn is_rid_of(&self, node: NodeId, members: &Members, state: &Saved) -> bool {
         let reports = || {
-            let others = peers.iter().filter(|(member, _)| **member != Member::Node(node));
-            others.filter_map(|(member, peer)| match member {
-                Member::Node(id) => Some((*id, node_report(peer).filter(|_| peer.is_serving()))),
-                Member::Switch(_) => None,
-            })
+            let others = members.nodes().filter(|(id, _)| *id != node);
+            others.map(|(id, it)| (id, it.node_report().filter(|_| it.is_serving())))
         };
         let Some(order) = &self.confirmed else {
             let heard_of_none = |(id, report): (NodeId, Option<&NodeReport>)| match report {
@@ -340,36 +333,27 @@ impl Hot {
 }
 
 impl Sight<'_> {
-    /// Every node was asked: what the last controller knew can be known again.
-    fn is_acquainted(&self) -> bool {
-        let mut nodes = self.peers.iter().filter(|(member, _)| matches!(member, Member::Node(_)));
-        nodes.all(|(_, peer)| peer.contact != Contact::Untried)
-    }
-
     /// Nodes that may hold copies, with their incarnations.
     fn present(&self) -> BTreeMap<NodeId, Incarnation> {
-        let present = |(member, peer): (&Member, &Peer)| {
-            let Member::Node(id) = *member else { return None };
+        let present = |(id, peer): (NodeId, &Peer)| {
             let here = peer.standing == Standing::Accepted && !peer.is_gone(self.now);
             let stays = here && !self.state.departing.contains(&id);
             Some((id, peer.report.as_ref().filter(|_| stays)?.incarnation))
         };
-        self.peers.iter().filter_map(present).collect()
+        self.members.nodes().filter_map(present).collect()
     }
 
     /// Nodes that have an order of hot keys.
     fn informed(&self) -> BTreeSet<NodeId> {
-        let informed = |(member, peer): (&Member, &Peer)| match *member {
-            Member::Node(id) => (!node_report(peer)?.hot_revision.is_none()).then_some(id),
-            Member::Switch(_) => None,
-        };
-        self.peers.iter().filter_map(informed).collect()
+        let is_informed =
+            |peer: &Peer| peer.node_report().is_some_and(|it| !it.hot_revision.is_none());
+        self.members.nodes().filter(|(_, peer)| is_informed(peer)).map(|(id, _)| id).collect()
     }
 
     /// The highest revision that a switch says to have, or a node to have on record.
     fn reported(&self) -> Revision {
         let says = |peer: &Peer| believed(self.now, Self::says(peer));
-        self.peers.values().map(says).max().unwrap_or_default()
+        self.members.iter().map(|(_, peer)| says(peer)).max().unwrap_or_default()
     }
 
     fn says(peer: &Peer) -> Revision {
@@ -387,23 +371,11 @@ fn believed(now: Instant, revision: Revision) -> Revision {
     if is_plausible_revision(now, revision) { revision } else { Revision::NONE }
 }
 
-/// Number of the generation that an order of this revision begins: a new one, but in a mutant.
-fn generation(revision: Revision, mutant: MaybeMutant) -> Generation {
-    let repeats = mutant.is(Mutant::RepeatGenerations);
-    if repeats { Generation::new(1) } else { Generation::begun_by(revision) }
-}
-
 /// What the nodes that answer say of their keys, put together, the hottest first.
-pub(crate) fn told(peers: &BTreeMap<Member, Peer>) -> Vec<HotKey> {
-    let told = peers.values().filter(|peer| peer.is_serving()).filter_map(node_report);
+pub(crate) fn told(members: &Members) -> Vec<HotKey> {
+    let serving = members.nodes().filter(|(_, peer)| peer.is_serving());
+    let told = serving.filter_map(|(_, peer)| peer.node_report());
     HotKey::join(told.flat_map(|report| report.hot.iter().take(REPORTED_MAX)), usize::MAX)
-}
-
-pub(crate) fn node_report(peer: &Peer) -> Option<&NodeReport> {
-    match peer.report.as_ref().map(|report| &report.state) {
-        Some(MemberReport::Node(report)) => Some(report),
-        Some(MemberReport::Switch(_)) | None => None,
-    }
 }
 
 /// Whether any key can be hot.

@@ -26,26 +26,18 @@
 //!
 //! Deliberately absent so far: load does not count in where partitions lie, only their number does.
 
-mod balance;
-mod capacity;
-mod change;
+mod chains;
 mod clock;
 mod commands;
-mod compare;
 mod config;
 mod controller;
 mod decisions;
 mod hot;
-mod judge;
 mod keyspace;
-mod lease;
-mod leftovers;
+mod ledger;
+mod members;
 mod orders;
-mod peer;
-mod plan;
 mod rebuild;
-mod replica_counts;
-mod returns;
 mod ring;
 mod saved;
 mod status;

@@ -1,8 +1,7 @@
 //! Comparing replicas: what an operator asked for, and what the tails have said.
 
-use crate::commands::CommandError;
-use crate::controller::Controller;
-use cluster::{Map, Member, MemberReport, NodeReport, PartitionId, Verification, VerifyOrder};
+use crate::members::{Members, Peer};
+use cluster::{Map, NodeReport, PartitionId, Verification, VerifyOrder};
 use machine::Instant;
 use std::collections::BTreeMap;
 
@@ -38,11 +37,6 @@ impl Verifying {
         }
     }
 
-    /// Forgets partitions that are no more.
-    pub(crate) fn keep(&mut self, map: &Map) {
-        self.heard.retain(|id, _| map.partitions.iter().any(|partition| partition.id == *id));
-    }
-
     /// The newest word on a partition.
     pub(crate) fn newest(&self, partition: PartitionId) -> Option<&Verification> {
         self.heard.get(&partition).map(|heard| &heard.newest)
@@ -52,49 +46,33 @@ impl Verifying {
     pub(crate) fn last_done(&self, partition: PartitionId) -> Option<(&Verification, Instant)> {
         self.heard.get(&partition)?.done.as_ref().map(|(said, at)| (said, *at))
     }
-}
 
-impl Controller {
-    /// Has the members of one partition's chain compared, or those of all, while they serve; what
-    /// is certainly wrong is made right if `mend` says so. Gives the number of the wish.
-    ///
-    /// # Errors
-    ///
-    /// If there is no such partition.
-    pub fn verify(
+    /// An operator wants one partition compared, or all. Gives the number of the wish: higher than
+    /// any that a node has heard of.
+    pub(crate) fn ask(
         &mut self,
         now: Instant,
+        map: &Map,
+        members: &Members,
         partition: Option<PartitionId>,
         mend: bool,
-    ) -> Result<u64, CommandError> {
-        self.awake(now);
-        let partitions = &self.state.map.partitions;
-        if let Some(id) = partition.filter(|id| partitions.iter().all(|it| it.id != *id)) {
-            return Err(CommandError::NoPartition(id));
-        }
-        let known = self.peers.values().filter_map(|peer| match &peer.report.as_ref()?.state {
-            MemberReport::Node(report) => Some(report.verify),
-            MemberReport::Switch(_) => None,
-        });
-        let known = known.chain(self.verifying.order.map(|order| order.number)).max();
+    ) -> u64 {
+        let heard = members.nodes().filter_map(|(_, peer)| Some(peer.node_report()?.verify));
+        let known = heard.chain(self.order.map(|order| order.number)).max();
         let number = known.unwrap_or(0).saturating_add(1).max(now.unix_ms());
-        self.verifying.keep(&self.state.map);
-        self.verifying.order = Some(VerifyOrder { number, partition, mend });
-        let what = partition.map_or("all replicas".to_owned(), |id| format!("partition {id}"));
-        let mend = if mend { "compared and mended" } else { "compared" };
-        self.decisions.note(now, format!("wanted: {what} {mend}"), "tell the nodes", "");
-        for (member, peer) in &mut self.peers {
-            if matches!(member, Member::Node(_)) && peer.follows() {
-                peer.due = now;
-            }
-        }
-        Ok(number)
+        self.keep(map);
+        self.order = Some(VerifyOrder { number, partition, mend });
+        number
     }
 
     /// The wish, for a node that has not taken it.
-    pub(crate) fn verify_for(&self, member: Member) -> Option<VerifyOrder> {
-        let peer = self.peers.get(&member).filter(|peer| peer.follows())?;
-        let MemberReport::Node(report) = &peer.report.as_ref()?.state else { return None };
-        self.verifying.order.filter(|order| report.verify < order.number)
+    pub(crate) fn order_for(&self, peer: &Peer) -> Option<VerifyOrder> {
+        let report = Some(peer).filter(|peer| peer.follows())?.node_report()?;
+        self.order.filter(|order| report.verify < order.number)
+    }
+
+    /// Forgets partitions that are no more.
+    fn keep(&mut self, map: &Map) {
+        self.heard.retain(|id, _| map.partitions.iter().any(|partition| partition.id == *id));
     }
 }

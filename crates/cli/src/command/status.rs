@@ -182,7 +182,8 @@ fn size(bytes: u64) -> String {
 /// What is known of replicas holding the same.
 fn compared(status: &Status) -> String {
     if let Some(running) = status.verify.as_ref().filter(|it| it.done < it.partitions) {
-        let VerifyStatus { done, partitions, permille, different, .. } = running;
+        let VerifyStatus { done, partitions, permille, found, .. } = running;
+        let different = found.different;
         let percent = permille / 10;
         return format!(
             "replicas are being compared: {percent} %, {done} of {partitions} partitions, \

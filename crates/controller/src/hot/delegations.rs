@@ -4,10 +4,10 @@
 //! Whether it is worth one, [`policy`](super::policy) says.
 
 use super::fit::{Fit, has_lasted};
-use super::keys::COLD_AFTER;
 use super::log::HotAction;
 use super::losses::Losses;
 use super::places::Places;
+use super::policy::COLD_AFTER;
 use cluster::{Delegation, NodeId};
 use machine::Instant;
 use std::collections::BTreeSet;

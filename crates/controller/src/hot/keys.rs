@@ -5,16 +5,13 @@ use super::fit::{Fit, has_lasted};
 use super::load::{ENOUGH, Gauge, RateCount, Ratio, WINDOW_MAX, per_second};
 use super::log::{HotAction, HotEffect, HotLog};
 use super::places::Places;
-use super::policy::{Asked, Known, Policy, Rates};
+use super::policy::{Asked, COLD_AFTER, Known, Policy, Rates};
 use super::seen::Seen;
-use cluster::{HotCount, HotEntry, HotKey, KeyName, KeyspaceId, Match, Mutant};
+use cluster::{HotCount, HotEntry, HotKey, KeyName, KeyspaceId, Match, MaybeMutant, Mutant};
 use machine::Instant;
 use std::collections::BTreeMap;
 use std::time::Duration;
 use wire::{Generation, Revision};
-
-/// For how long a key must have been cold to go.
-pub(crate) const COLD_AFTER: Duration = Duration::from_secs(2);
 
 /// Keys that one order takes in at most, beside pinned ones: their copies are all made at once, and
 /// each takes a write of its chain for its mark.
@@ -414,7 +411,7 @@ impl Keys {
         let mut key = Key {
             keyhash,
             at: keyspace.match_value(&name.key),
-            generation: super::generation(seen.revision, seen.mutant),
+            generation: generation(seen.revision, seen.mutant),
             first: u16::try_from(keyhash % places).unwrap_or(0),
             readers: 0,
             since: now,
@@ -480,4 +477,10 @@ fn cold_text(policy: Policy, rates: Rates) -> String {
     } else {
         "it is written too often for copies to pay".to_owned()
     }
+}
+
+/// Number of the generation that an order of this revision begins: a new one, but in a mutant.
+pub(super) fn generation(revision: Revision, mutant: MaybeMutant) -> Generation {
+    let repeats = mutant.is(Mutant::RepeatGenerations);
+    if repeats { Generation::new(1) } else { Generation::begun_by(revision) }
 }

@@ -1,6 +1,10 @@
 //! Which keys are worth copies, and how many; and which are worth delegations.
 
 use cluster::HotKey;
+use std::time::Duration;
+
+/// For how long a key must have been cold to go.
+pub(crate) const COLD_AFTER: Duration = Duration::from_secs(2);
 
 /// Copying the hottest `HOT_PER_NODE * n * log2(n)` keys is enough to even out the load of `n`
 /// nodes whatever the rest of the keys is asked for (Pegasus section 3.1; Fan et al., SoCC 2011).

@@ -35,7 +35,7 @@ impl Seen<'_> {
         self.keyspaces.iter().find(wanted)
     }
 
-    /// The keyspace of a key, if that may are delegated.
+    /// The keyspace of a key, if that may be delegated.
     pub(super) fn delegated(&self, name: &KeyName) -> Option<&Keyspace> {
         let short = name.key.len() <= wire::DELEGATED_KEY_MAX;
         self.keyspace(name.keyspace).filter(|it| {

@@ -1,6 +1,7 @@
 //! What is asked for most, and what became of it.
 
-use super::{DelegationStatus, GenerationStatus, HotStatus, View};
+use super::form::{DelegationStatus, GenerationStatus, HotStatus};
+use super::view::{View, ms_between};
 use crate::hot::{self, Rates};
 use cluster::{HotKey, KeyName};
 use std::collections::BTreeSet;
@@ -10,7 +11,7 @@ const LISTED_MAX: usize = 64;
 
 /// The hottest keys of all nodes, and all that are hot or pinned, the hottest first.
 pub(super) fn hot(view: &View<'_>) -> Vec<HotStatus> {
-    let mut keys = hot::told(view.peers);
+    let mut keys = hot::told(view.members);
     keys.truncate(LISTED_MAX);
     let told: BTreeSet<KeyName> = keys.iter().map(hot::named).collect();
     let known = view.hot.keys().map(|(name, _)| name).chain(&view.state.pins);
@@ -32,13 +33,13 @@ fn status_of(view: &View<'_>, mut key: HotKey) -> HotStatus {
         (key.reads, key.writes) = (reads, writes);
         GenerationStatus {
             readers: known.readers,
-            age_ms: super::ms_between(known.since, view.now),
+            age_ms: ms_between(known.since, view.now),
             reads_before: known.before.reads,
             spread: known.spread,
             home: reads.saturating_sub(known.spread),
             delegation: known.delegated().map(|delegated| DelegationStatus {
                 number: delegated.delegation.number,
-                age_ms: super::ms_between(delegated.since, view.now),
+                age_ms: ms_between(delegated.since, view.now),
                 replicas: delegated.delegation.replicas,
                 copies: delegated.delegation.copies,
             }),

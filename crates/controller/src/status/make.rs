@@ -1,64 +1,32 @@
 //! Making a status from what the controller knows.
 
-use super::copies::{Watches, copies};
+use super::copies::copies;
+use super::form::{
+    KeyspaceStatus, MemberState, MemberStatus, NodeLoad, PartitionStatus, STATUS_SCHEMA, Status,
+};
 use super::hot::hot;
 use super::members::member_status;
 use super::verify::{verified, verify};
-use super::{
-    KeyspaceStatus, MemberState, MemberStatus, NodeLoad, PartitionStatus, STATUS_SCHEMA, Status,
-};
-use crate::clock::ClusterClock;
-use crate::controller::Controller;
-use crate::decisions::Decisions;
-use crate::hot::Hot;
-use crate::peer::Peer;
-use crate::saved::Saved;
-use crate::verify::Verifying;
+use super::view::View;
+use crate::members::Members;
 use cluster::{Keyspace, Member, MemberReport, NodeId, NodeReport, Partition, PartitionId, Volume};
-use machine::Instant;
 use std::collections::{BTreeMap, BTreeSet};
-use wire::Revision;
 
-/// What a status is made from.
-pub(crate) struct View<'a> {
-    pub(crate) now: Instant,
-    pub(crate) state: &'a Saved,
-    pub(crate) durable: Revision,
-    pub(crate) peers: &'a BTreeMap<Member, Peer>,
-    pub(crate) watches: &'a Watches,
-    pub(crate) verifying: &'a Verifying,
-    pub(crate) decisions: &'a Decisions,
-    pub(crate) hot: &'a Hot,
-    pub(crate) clock: &'a ClusterClock,
-    pub(crate) orders: u64,
-    pub(crate) lease_ms: u64,
-}
-
-impl Controller {
-    /// How everything stands, for people and dashboards. O(partitions).
-    #[must_use]
-    pub fn status(&self, now: Instant) -> Status {
-        make(&View {
-            now,
-            state: &self.state,
-            durable: self.durable,
-            peers: &self.peers,
-            watches: &self.watches,
-            verifying: &self.verifying,
-            decisions: &self.decisions,
-            hot: &self.hot,
-            clock: &self.clock,
-            orders: self.orders,
-            lease_ms: self.config.lease_ms(),
-        })
+impl View<'_> {
+    /// Everything. O(partitions).
+    pub(crate) fn status(&self) -> Status {
+        make(self)
     }
 }
 
 fn make(view: &View<'_>) -> Status {
     let map = &view.state.map;
-    let members: Vec<MemberStatus> =
-        view.peers.iter().filter_map(|(member, peer)| member_status(view, *member, peer)).collect();
-    let counts = counts(view.peers);
+    let members: Vec<MemberStatus> = view
+        .members
+        .iter()
+        .filter_map(|(member, peer)| member_status(view, member, peer))
+        .collect();
+    let counts = counts(view.members);
     let durable = view.durable == map.revision;
     let keyspaces: Vec<KeyspaceStatus> =
         map.keyspaces.iter().map(|k| keyspace_status(view, k, &counts)).collect();
@@ -100,9 +68,9 @@ fn make(view: &View<'_>) -> Status {
 /// Reads and writes of each partition.
 type Counts = BTreeMap<PartitionId, (u64, u64)>;
 
-fn counts(peers: &BTreeMap<Member, Peer>) -> Counts {
+fn counts(members: &Members) -> Counts {
     let mut counts = Counts::new();
-    for peer in peers.values() {
+    for (_, peer) in members.iter() {
         let Some(MemberReport::Switch(counters)) = peer.report.as_ref().map(|r| &r.state) else {
             continue;
         };
@@ -117,7 +85,7 @@ fn counts(peers: &BTreeMap<Member, Peer>) -> Counts {
 
 fn is_covered(view: &View<'_>) -> bool {
     let map = &view.state.map;
-    let ready = |member| view.peers.get(&member).is_some_and(|p| p.is_ready(map.revision));
+    let ready = |member| view.members.get(member).is_some_and(|p| p.is_ready(map.revision));
     let serves = |p: &Partition| p.open && p.chain.iter().all(|id| ready(Member::Node(*id)));
     ready(Member::Switch(map.active_switch)) && map.partitions.iter().all(serves)
 }
@@ -144,19 +112,11 @@ fn keyspace_status(view: &View<'_>, keyspace: &Keyspace, counts: &Counts) -> Key
 fn stored(view: &View<'_>, keyspace: &Keyspace, partitions: &[PartitionStatus]) -> Option<Volume> {
     let tails: BTreeSet<&NodeId> = partitions.iter().filter_map(|p| p.chain.last()).collect();
     let said = tails.into_iter().map(|id| {
-        let stored = &node_report(view, *id)?.stored;
+        let stored = &view.members.node_report(*id)?.stored;
         let stored = stored.iter().find(|it| it.keyspace == keyspace.id)?;
         stored.counted.then_some(stored.as_tail)
     });
     said.sum::<Option<Volume>>()
-}
-
-fn node_report<'a>(view: &View<'a>, id: NodeId) -> Option<&'a NodeReport> {
-    let report = view.peers.get(&Member::Node(id))?.report.as_ref()?;
-    match &report.state {
-        MemberReport::Node(report) => Some(report),
-        MemberReport::Switch(_) => None,
-    }
 }
 
 fn partition_status(
@@ -168,7 +128,7 @@ fn partition_status(
     let (reads, writes) = counts.get(&partition.id).copied().unwrap_or_default();
     let changed = partition.since.iter().copied().max().unwrap_or_default();
     let has = |id: &NodeId| {
-        let peer = view.peers.get(&Member::Node(*id));
+        let peer = view.members.node(*id);
         peer.is_some_and(|peer| peer.follows() && peer.revision() >= changed)
     };
     PartitionStatus {
@@ -210,7 +170,7 @@ fn load(view: &View<'_>, counts: &Counts) -> Vec<NodeLoad> {
         }
     }
     for node in load.values_mut() {
-        if let Some(report) = node_report(view, node.node) {
+        if let Some(report) = view.members.node_report(node.node) {
             node.stored = report.stored.iter().map(|it| it.held).reduce(Volume::plus);
             let NodeReport { requests, pending, waiting, busy_us, resources, .. } = *report;
             (node.requests, node.pending) = (requests, pending);

@@ -1,9 +1,10 @@
 //! What is said about each member, with what to do if something is to be done.
 
-use super::{MemberState, MemberStatus, View, ms_between};
+use super::form::{MemberState, MemberStatus};
+use super::view::{View, ms_between};
 use crate::clock::{is_far, shown};
-use crate::peer::{Contact, Peer, Standing};
-use cluster::{Member, MemberReport, NodeId, Partition};
+use crate::members::{Contact, Peer, Standing};
+use cluster::{Member, NodeId, Partition};
 
 pub(super) fn member_status(view: &View<'_>, member: Member, peer: &Peer) -> Option<MemberStatus> {
     let state = view.state;
@@ -56,11 +57,8 @@ fn departure(view: &View<'_>, node: NodeId) -> String {
 /// How many partitions the node says it has yet to forget. One that is not heard of is not waited
 /// for: it will have to say so when it is back.
 fn vacating(view: &View<'_>, node: NodeId) -> usize {
-    let peer = view.peers.get(&Member::Node(node)).filter(|peer| peer.is_serving());
-    match peer.and_then(|peer| peer.report.as_ref()).map(|report| &report.state) {
-        Some(MemberReport::Node(report)) => report.vacating.len(),
-        Some(MemberReport::Switch(_)) | None => 0,
-    }
+    let peer = view.members.node(node).filter(|peer| peer.is_serving());
+    peer.and_then(Peer::node_report).map_or(0, |report| report.vacating.len())
 }
 
 fn describe(view: &View<'_>, member: Member, peer: &Peer) -> (MemberState, String) {
@@ -129,7 +127,7 @@ fn forgotten(view: &View<'_>, member: Member) -> String {
     };
     let holds = view.state.map.partitions.iter().filter(|p| p.chain.contains(&id));
     let alive = |node: &NodeId| {
-        let peer = view.peers.get(&Member::Node(*node));
+        let peer = view.members.node(*node);
         *node != id && peer.is_some_and(|p| p.is_serving())
     };
     let stuck = holds.clone().filter(|p| !p.members().iter().any(alive)).count();

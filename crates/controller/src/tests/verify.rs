@@ -2,7 +2,7 @@
 
 use super::world::{World, node};
 use crate::CommandError;
-use cluster::{Difference, Epoch, Member, MemberReport, PartitionId, Verification};
+use cluster::{Difference, Epoch, Findings, Member, MemberReport, PartitionId, Verification};
 use std::time::Duration;
 
 fn tail_says(world: &mut World, said: Verification) {
@@ -40,16 +40,18 @@ fn nodes_are_told_what_to_compare_and_the_status_adds_up_what_they_say() {
         members: 3,
         done: true,
         permille: 1_000,
-        keys: 50,
-        different: 1,
-        mended: 1,
-        first: vec![first.clone()],
-        ..Verification::default()
+        found: Findings {
+            keys: 50,
+            different: 1,
+            mended: 1,
+            first: vec![first.clone()],
+            ..Findings::default()
+        },
     };
     tail_says(&mut world, done(1));
     tail_says(&mut world, Verification { done: false, permille: 500, ..done(2) });
     let said = world.status().verify.unwrap();
-    assert_eq!((said.partitions, said.done, said.permille, said.keys), (2, 1, 750, 100));
+    assert_eq!((said.partitions, said.done, said.permille, said.found.keys), (2, 1, 750, 100));
     let known = |world: &World| {
         let status = world.status();
         let partitions = status.keyspaces[0].partitions.iter();
@@ -62,7 +64,8 @@ fn nodes_are_told_what_to_compare_and_the_status_adds_up_what_they_say() {
     // A late word, or one of a tail that has begun anew, takes nothing back.
     tail_says(&mut world, Verification { done: false, epoch: Epoch(7), permille: 0, ..done(1) });
     let said = world.status().verify.unwrap();
-    assert_eq!((said.done, said.different, said.mended, said.first.len()), (2, 2, 2, 2));
+    let found = said.found;
+    assert_eq!((said.done, found.different, found.mended, found.first.len()), (2, 2, 2, 2));
     assert_eq!(known(&world), [Some(3), Some(3)]);
     let next = world.controller.verify(world.now, None, false).unwrap();
     assert!(next > number);

@@ -97,7 +97,7 @@ impl<E: Engine> Node<E> {
         run.take(&mut ctx, replica, header, answer);
         if run.sum.done {
             let sum = run.sum.clone();
-            ctx.counters.count_verified(&sum);
+            ctx.counters.count_verified(&sum.found);
             self.verifier.results.insert(id, sum);
             self.verifier.run = None;
             self.begin_to_verify(now);

@@ -1,6 +1,6 @@
 //! What a node counts. Plain numbers: a shard is one thread, and its driver publishes them.
 
-use cluster::Verification;
+use cluster::Findings;
 use machine::Work;
 use wire::{Code, DropReason, Op};
 
@@ -98,10 +98,10 @@ impl Counters {
     }
 
     /// The comparison of a partition has come to its end.
-    pub(crate) fn count_verified(&mut self, sum: &Verification) {
-        self.verified += sum.keys;
-        self.differences += sum.different;
-        self.absurd += sum.absurd;
+    pub(crate) fn count_verified(&mut self, found: &Findings) {
+        self.verified += found.keys;
+        self.differences += found.different;
+        self.absurd += found.absurd;
     }
 
     pub(crate) fn count_request(&mut self, op: Op) {

@@ -86,8 +86,8 @@ fn members_that_hold_the_same_are_found_to() {
         chain.settle();
     }
     let said = chain.verify(1, true);
-    assert_eq!((said.keys, said.members, said.permille), (1_700, 3, 1_000));
-    assert_eq!((said.different, said.moving, said.absurd), (0, 0, 0), "{said:?}");
+    assert_eq!((said.found.keys, said.members, said.permille), (1_700, 3, 1_000));
+    assert_eq!((said.found.different, said.found.moving, said.found.absurd), (0, 0, 0), "{said:?}");
     assert_eq!(chain.nodes.iter().map(|node| node.counters().mended).sum::<u64>(), 0);
 }
 
@@ -108,12 +108,13 @@ fn what_one_of_three_holds_wrongly_is_found_and_made_right() {
         chain.spoil(at, b"key-nobody-wrote", Some((3, b"what", false)));
 
         let found = chain.verify(1, false);
-        assert_eq!((found.different, found.mended), (6, 0), "at {at}: {found:?}");
-        assert_eq!(found.absurd, 1, "at {at}: {found:?}");
+        assert_eq!((found.found.different, found.found.mended), (6, 0), "at {at}: {found:?}");
+        assert_eq!(found.found.absurd, 1, "at {at}: {found:?}");
         assert_eq!(chain.holds_of(at, b"key-7"), None, "it was not asked to mend");
 
         let mended = chain.verify(2, true);
-        let left: Vec<_> = mended.first.iter().filter(|it| !it.mended).map(|it| &it.key).collect();
+        let left: Vec<_> =
+            mended.found.first.iter().filter(|it| !it.mended).map(|it| &it.key).collect();
         // Two who never collected a deletion may have lost it, for all that is known.
         assert_eq!(left, [b"key-nobody-wrote"], "at {at}: {mended:?}");
         for n in 5..10 {
@@ -122,7 +123,7 @@ fn what_one_of_three_holds_wrongly_is_found_and_made_right() {
         }
         assert_eq!(chain.get(b"key-9"), None);
         assert_eq!(chain.nodes[at].counters().mended, 5);
-        assert_eq!(chain.verify(3, true).different, 1);
+        assert_eq!(chain.verify(3, true).found.different, 1);
     }
 }
 
@@ -136,7 +137,7 @@ fn a_deleted_key_that_one_member_shows_is_found_also_when_the_deletion_was_colle
     assert_eq!(chain.holds_of(HEAD, b"key-3"), None, "it was collected");
     chain.spoil(MIDDLE, b"key-3", Some((4, b"value", false)));
     let said = chain.verify(1, true);
-    assert_eq!((said.different, said.mended), (1, 1), "{said:?}");
+    assert_eq!((said.found.different, said.found.mended), (1, 1), "{said:?}");
     assert_eq!(chain.holds_of(MIDDLE, b"key-3"), None);
 }
 
@@ -147,10 +148,10 @@ fn of_two_that_differ_neither_is_overwritten_but_a_lost_value_comes_back() {
     chain.spoil(1, b"key-1", Some((version, b"vaLue", false)));
     chain.spoil(0, b"key-2", None);
     let said = chain.verify(1, true);
-    assert_eq!((said.different, said.mended, said.left()), (2, 1, 1), "{said:?}");
+    assert_eq!((said.found.different, said.found.mended, said.found.left()), (2, 1, 1), "{said:?}");
     assert_eq!(chain.holds_of(1, b"key-1"), Some((version, b"vaLue".to_vec(), false)));
     assert_eq!(chain.holds_of(0, b"key-2"), chain.holds_of(1, b"key-2"));
-    let left = said.first.iter().find(|it| !it.mended).unwrap();
+    let left = said.found.first.iter().find(|it| !it.mended).unwrap();
     assert_eq!((&left.key[..], &left.versions[..]), (&b"key-1"[..], &[Some(version); 2][..]));
 }
 
@@ -174,7 +175,7 @@ fn writes_meanwhile_are_no_differences_and_are_not_lost() {
     }
     chain.settle();
     let said = chain.verify(1, true);
-    assert_eq!((said.different, said.mended), (1, 1), "{said:?}");
+    assert_eq!((said.found.different, said.found.mended), (1, 1), "{said:?}");
     for (key, value) in written {
         for at in [HEAD, MIDDLE, TAIL] {
             assert_eq!(chain.holds_of(at, key.as_bytes()).unwrap().1, value.as_bytes(), "{key}");
@@ -201,7 +202,7 @@ fn messages_that_are_lost_are_sent_again() {
         }
     }
     let said = chain.verify(1, true);
-    assert_eq!((said.different, said.mended), (2, 2), "{said:?}");
+    assert_eq!((said.found.different, said.found.mended), (2, 2), "{said:?}");
 }
 
 #[test]
@@ -214,13 +215,13 @@ fn a_new_epoch_begins_the_comparison_anew_at_the_new_tail() {
         chain.settle();
     }
     let said = chain.nodes[TAIL].report(chain.now).verified;
-    assert!(said.len() == 1 && !said[0].done && said[0].keys > 0, "{said:?}");
+    assert!(said.len() == 1 && !said[0].done && said[0].found.keys > 0, "{said:?}");
     chain.map.revision = chain.map.revision.next(0);
     chain.map.partitions[0].epoch.0 += 1;
     chain.map.partitions[0].chain.swap(1, 2);
     chain.install();
     let said = chain.verify(1, true);
-    assert_eq!((said.epoch.0, said.keys, said.mended), (5, 2_000, 1), "{said:?}");
+    assert_eq!((said.epoch.0, said.found.keys, said.found.mended), (5, 2_000, 1), "{said:?}");
     assert_eq!(chain.nodes[TAIL].report(chain.now).verified, [], "it is the tail no more");
 }
 
@@ -228,7 +229,7 @@ fn a_new_epoch_begins_the_comparison_anew_at_the_new_tail() {
 fn one_alone_has_nobody_to_be_compared_with() {
     let mut chain = Chain::with_keys(1, 20);
     let said = chain.verify(1, true);
-    assert_eq!((said.members, said.keys, said.done), (1, 0, true));
+    assert_eq!((said.members, said.found.keys, said.done), (1, 0, true));
 }
 
 #[test]

@@ -164,9 +164,9 @@ impl Run {
     fn compare(&mut self, replica: &Replica, keyspace: &Keyspace, pieces: &[Piece], count: u16) {
         let Some(own) = pieces.last() else { return };
         if pieces.iter().all(|piece| piece.is_same(own)) {
-            self.sum.keys += u64::from(own.count);
+            self.sum.found.keys += u64::from(own.count);
             let absurd: u64 = pieces.iter().map(|piece| u64::from(piece.absurd)).sum();
-            self.sum.absurd = self.sum.absurd.saturating_add(absurd);
+            self.sum.found.absurd = self.sum.found.absurd.saturating_add(absurd);
             let (after, end) = (own.last.clone(), own.end);
             return self.advance(replica, keyspace, after, count.saturating_mul(2), end);
         }
@@ -228,17 +228,17 @@ impl Run {
         let Tries { looks, mut given, mut listed } = tries;
         let again = match &verdict {
             Verdict::Same => {
-                self.sum.keys += 1;
+                self.sum.found.keys += 1;
                 if given > 0 {
-                    self.sum.mended += 1;
-                    let last = self.sum.first.iter_mut().find(|it| *it.key == *key);
+                    self.sum.found.mended += 1;
+                    let last = self.sum.found.first.iter_mut().find(|it| *it.key == *key);
                     last.into_iter().for_each(|it| it.mended = true);
                 }
                 false
             }
             Verdict::Moving => {
                 let goes_on = looks < MOVING_LOOKS;
-                self.sum.moving += u64::from(!goes_on);
+                self.sum.found.moving += u64::from(!goes_on);
                 goes_on
             }
             Verdict::Certain { .. } | Verdict::Uncertain if looks < LOOKS => true,
@@ -273,12 +273,12 @@ impl Run {
         if std::mem::replace(listed, true) {
             return;
         }
-        self.sum.different += 1;
-        self.sum.absurd += absurd(views);
-        if self.sum.first.len() < DIFFERENCES_MAX {
+        self.sum.found.different += 1;
+        self.sum.found.absurd += absurd(views);
+        if self.sum.found.first.len() < DIFFERENCES_MAX {
             let version = |view: &View| view.state.map(|state| state.version);
             let versions = views.iter().map(version).collect();
-            self.sum.first.push(Difference { key: key.to_vec(), versions, mended: false });
+            self.sum.found.first.push(Difference { key: key.to_vec(), versions, mended: false });
         }
     }
 

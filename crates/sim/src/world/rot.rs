@@ -31,7 +31,7 @@ impl World {
         }
         let status = self.controller().map(|controller| controller.status(self.now));
         let Some(said) = status.and_then(|status| status.verify) else { return };
-        if (said.different, said.mended, said.absurd) != (rotten, rotten, 0) {
+        if (said.found.different, said.found.mended, said.found.absurd) != (rotten, rotten, 0) {
             let text = format!("{rotten} records were made wrong, and it is said: {said:?}");
             self.history.violation(text);
         }

@@ -1,7 +1,7 @@
 //! `keyway cluster verify`: whether the members of each chain hold the same.
 
 use anyhow::anyhow;
-use cluster::{Difference, PartitionId};
+use cluster::{Difference, Findings, PartitionId};
 use console::admin::Admin;
 use console::chart::grouped;
 use console::exit::{Failure, Verdict};
@@ -56,7 +56,8 @@ impl Args {
                 return report(&status, shared);
             }
             if progress {
-                let VerifyStatus { done, partitions, permille, keys, .. } = status;
+                let VerifyStatus { done, partitions, permille, found, .. } = status;
+                let keys = found.keys;
                 let percent = permille / 10;
                 out::tell(format_args!(
                     "\r{percent:>3} %, {done} of {partitions} partitions, {keys} keys   "
@@ -74,12 +75,14 @@ fn report(status: &VerifyStatus, shared: &Shared) -> Result<Verdict, Failure> {
     } else {
         out::print(&describe(status))?;
     }
-    let left = status.different > status.mended || status.moving > 0 || status.absurd > 0;
+    let found = &status.found;
+    let left = found.left() > 0 || found.moving > 0 || found.absurd > 0;
     Ok(if left { Verdict::No } else { Verdict::Yes })
 }
 
 fn describe(status: &VerifyStatus) -> String {
-    let VerifyStatus { partitions, keys, different, mended, moving, absurd, alone, .. } = status;
+    let VerifyStatus { partitions, alone, found, .. } = status;
+    let Findings { keys, different, mended, moving, absurd, first } = found;
     let mut text = format!("compared  {} keys of {partitions} partitions\n", grouped(*keys));
     let mut line = |count: u64, what: &str| {
         if count > 0 {
@@ -90,7 +93,7 @@ fn describe(status: &VerifyStatus) -> String {
     line(*moving, "keys were written all the time and could not be compared: try again");
     line(*absurd, "records have versions that nobody has given out");
     line(*mended, "keys differed and were made right");
-    let left = different.saturating_sub(*mended);
+    let left = found.left();
     let hint = if status.mend {
         "keys differ, and it is not certain who is right: see docs/operating/recovery.md"
     } else {
@@ -100,7 +103,7 @@ fn describe(status: &VerifyStatus) -> String {
     if *different == 0 {
         text.push_str("          all replicas agree\n");
     }
-    for Difference { key, versions, mended } in &status.first {
+    for Difference { key, versions, mended } in first {
         let versions: Vec<String> = versions
             .iter()
             .map(|version| version.map_or("-".to_owned(), |version| version.to_string()))

@@ -1,6 +1,6 @@
 //! What a member's report makes of it.
 
-use crate::peer::Standing;
+use super::standing::Standing;
 use crate::saved::Saved;
 use cluster::{NodeId, NodeReport, SwitchCounters, is_plausible_revision};
 use machine::Instant;

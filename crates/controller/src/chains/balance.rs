@@ -4,9 +4,9 @@
 //! node that gives it up was: among nodes of the same speed, if that one has at least two more. So
 //! each move makes the fuller of the two less full, and they cannot go round in circles.
 
-use crate::leftovers::Leftovers;
-use crate::plan::Outlook;
-use crate::replica_counts::{Intent, Tally};
+use super::leftovers::Leftovers;
+use super::plan::Outlook;
+use super::replica_counts::{Intent, Tally};
 use cluster::{Map, NodeId, Partition, PartitionId};
 use std::cmp::Reverse;
 use std::collections::BTreeSet;

@@ -3,10 +3,10 @@
 //! Nothing is remembered about why a partition was closed. When all of it has settled, what it is
 //! to open as is worked out from what is seen then, by the same rules by which it was closed.
 
-use crate::capacity::Weights;
-use crate::compare::Comparison;
-use crate::leftovers::Leftovers;
-use crate::replica_counts::{Intent, Tally};
+use super::capacity::Weights;
+use super::compare::Comparison;
+use super::leftovers::Leftovers;
+use super::replica_counts::{Intent, Tally};
 use cluster::{Epoch, NodeId, Partition};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,0 +1,304 @@
+//! Changing chains: close, settle, open, for all partitions that can take a step at once.
+
+mod balance;
+mod capacity;
+mod compare;
+mod explain;
+mod leftovers;
+mod plan;
+mod replica_counts;
+
+pub(crate) use capacity::Weights;
+
+use crate::ledger::Ledger;
+use crate::members::{Members, Standing};
+use cluster::{
+    KeyspaceId, Map, MaybeMutant, MemberReport, Mutant, NodeId, NodeReport, Partition, PartitionId,
+    Report, Settled,
+};
+use compare::{Comparison, compare};
+use leftovers::Leftovers;
+use machine::Instant;
+use plan::{Case, Outlook, Sight, Step};
+use replica_counts::{Intent, Intents, Tally};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+use wire::Revision;
+
+/// The chains, as far as they are to change. What is remembered between steps can all be lost: it
+/// is seen or picked anew.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Chains {
+    /// Learners that were heard to hold everything, and since when they are in the chain.
+    caught_up: BTreeMap<PartitionId, (NodeId, Revision)>,
+    intents: Intents,
+    leftovers: Leftovers,
+    /// What the last step went by.
+    outlook: Outlook,
+    /// Something else than the outlook has changed since.
+    stale: bool,
+    /// How often a member that had settled was found to hold other than the rest.
+    unequal: u64,
+}
+
+/// What a step goes by, beside the state.
+#[derive(Clone, Copy)]
+pub(crate) struct Seen<'a> {
+    pub(crate) now: Instant,
+    pub(crate) members: &'a Members,
+    pub(crate) mutant: MaybeMutant,
+}
+
+impl Chains {
+    /// For a controller that begins with this revision.
+    pub(crate) fn new(begun: Revision) -> Self {
+        Self { leftovers: Leftovers::new(begun), ..Self::default() }
+    }
+
+    /// The next step has to look at everything.
+    pub(crate) fn disturb(&mut self) {
+        self.stale = true;
+    }
+
+    /// How often a member of a chain that had settled was found to hold other than the rest.
+    pub(crate) fn unequal(&self) -> u64 {
+        self.unequal
+    }
+
+    /// Takes what a node says of its chains, if it is `accepted`, and what it said before.
+    pub(crate) fn hear(
+        &mut self,
+        map: &Map,
+        (node, report): (NodeId, &NodeReport),
+        accepted: bool,
+        last: Option<&Report>,
+    ) {
+        self.note_caught_up(map, node, report);
+        let news = accepted && self.leftovers.note_report(node, report);
+        if news || !last.is_some_and(|last| says_the_same(last, report)) {
+            self.disturb();
+        }
+    }
+
+    /// Notes of which partitions this node has become a whole learner. O(partitions) if there are
+    /// any.
+    fn note_caught_up(&mut self, map: &Map, node: NodeId, report: &NodeReport) {
+        if report.caught_up.is_empty() {
+            return;
+        }
+        for partition in map.partitions.iter().filter(|p| p.learner() == Some(node)) {
+            let said = report.caught_up.binary_search(&(partition.id, partition.epoch)).is_ok();
+            if let Some(since) = partition.since(node).filter(|_| said) {
+                self.caught_up.insert(partition.id, (node, since));
+            }
+        }
+    }
+
+    fn has_caught_up(&self, partition: &Partition) -> bool {
+        let learner = partition.learner().and_then(|node| Some((node, partition.since(node)?)));
+        learner.is_some() && self.caught_up.get(&partition.id) == learner.as_ref()
+    }
+
+    /// The copy that takes the time of its giver and its taker: one that has ended does not, nor
+    /// one that nobody gives. (A chain that has lost all its members keeps its learner, which
+    /// others may need.)
+    fn copy(
+        &self,
+        partition: &Partition,
+        intent: Option<Intent>,
+        outlook: &Outlook,
+    ) -> Option<Intent> {
+        let ends = partition.tail().zip(partition.learner());
+        let running = ends.map(|(giver, taker)| Intent { giver, taker });
+        let running = running.filter(|_| !self.has_caught_up(partition));
+        let copy = if partition.has_learner { running } else { intent };
+        copy.filter(|copy| !outlook.of(copy.giver).gone)
+    }
+
+    /// Forgets what has been carried out, or has come to nothing.
+    fn tidy(&mut self, map: &Map) {
+        let closed = map.partitions.iter().filter(|p| !p.open).map(|p| p.id);
+        let closed: BTreeSet<PartitionId> = closed.collect();
+        self.intents.retain(|id, _| closed.contains(id));
+        let caught_up = map.partitions.iter().filter(|p| self.has_caught_up(p)).map(|p| p.id);
+        let caught_up: BTreeSet<PartitionId> = caught_up.collect();
+        self.caught_up.retain(|id, _| caught_up.contains(id));
+    }
+
+    /// Takes every step that can be taken now; tells whether there was anything new to look at. The
+    /// last decision must be durable. O(partitions) if anything has changed, else O(nodes).
+    pub(crate) fn step(&mut self, ledger: &mut Ledger, seen: Seen<'_>) -> bool {
+        let outlook = seen.outlook(ledger);
+        if !self.stale && self.outlook == outlook {
+            return false;
+        }
+        let steps = self.steps(ledger, &outlook, seen);
+        self.stale = false;
+        self.outlook = outlook;
+        self.take(ledger, seen.now, steps);
+        self.tidy(&ledger.state.map);
+        true
+    }
+
+    /// The next step of every partition that can take one; those who lack most come first.
+    fn steps(&self, ledger: &Ledger, outlook: &Outlook, seen: Seen<'_>) -> Vec<(usize, Step)> {
+        let map = &ledger.state.map;
+        let keyspaces = map.keyspaces.iter().map(|k| (k.id, usize::from(k.replicas)));
+        let replicas: BTreeMap<KeyspaceId, usize> = keyspaces.collect();
+        let wanted = |p: &Partition| replicas.get(&p.keyspace).copied().unwrap_or(1);
+        let revision = ledger.state.next_revision(seen.now);
+        let leftovers = &self.leftovers;
+        let next = |partition: &Partition, intent: Option<Intent>, tally: &Tally| {
+            let replicas = wanted(partition);
+            let caught_up = self.has_caught_up(partition);
+            let compared = seen.compared(partition, caught_up);
+            let case = Case {
+                partition,
+                replicas,
+                compared: compared.as_ref(),
+                caught_up,
+                intent,
+                outlook,
+                leftovers,
+                tally,
+                revision,
+            };
+            case.next()
+        };
+        let copy = |p: &Partition, intent| self.copy(p, intent, outlook);
+        let mut order: Vec<(usize, &Partition)> = map.partitions.iter().enumerate().collect();
+        order.sort_by_key(|(_, p)| Reverse(wanted(p).saturating_sub(p.members().len())));
+        let intents = &self.intents;
+        let intent_of = |p: &Partition| intents.get(&p.id).copied();
+        let mut tally = Tally::default();
+        for partition in &map.partitions {
+            tally.add(partition, copy(partition, intent_of(partition)));
+        }
+        let mut steps = Vec::new();
+        for (index, partition) in &order {
+            let intent = intent_of(partition);
+            tally.remove(partition, copy(partition, intent));
+            match next(partition, intent, &tally) {
+                Some(step) => {
+                    tally.add(&step.next, copy(&step.next, step.intent));
+                    steps.push((*index, step));
+                }
+                None => tally.add(partition, copy(partition, intent)),
+            }
+        }
+        if !steps.is_empty() {
+            return steps;
+        }
+        let moves = balance::moves(map, outlook, leftovers, tally.clone());
+        let moves: Intents = moves.into_iter().collect();
+        for (index, partition) in order {
+            let Some(intent) = moves.get(&partition.id) else { continue };
+            tally.remove(partition, None);
+            steps.extend(next(partition, Some(*intent), &tally).map(|step| (index, step)));
+            tally.add(partition, None);
+        }
+        steps
+    }
+
+    /// Takes the steps, all in one revision.
+    fn take(&mut self, ledger: &mut Ledger, now: Instant, steps: Vec<(usize, Step)>) {
+        if steps.is_empty() {
+            return;
+        }
+        ledger.state.advance(now);
+        let changed = format!("revision {}", ledger.revision());
+        let mut by_reason: BTreeMap<Reason, Vec<&Step>> = BTreeMap::new();
+        for (_, step) in &steps {
+            by_reason.entry(step.reason).or_default().push(step);
+        }
+        for (reason, steps) in by_reason {
+            let (saw, did) = explain::explain(&self.outlook, reason, &steps);
+            ledger.decisions.note(now, saw, did, changed.clone());
+        }
+        for (index, step) in steps {
+            self.note_unequal(ledger, now, &step);
+            let Some(partition) = ledger.state.map.partitions.get_mut(index) else { continue };
+            if let Some(intent) = step.intent {
+                self.intents.insert(partition.id, intent);
+            }
+            if step.next.resumes != partition.resumes {
+                // It had caught up once, and has to say so again.
+                self.caught_up.remove(&partition.id);
+            }
+            let lost = partition.chain.iter().filter(|node| !step.next.chain.contains(node));
+            for node in lost {
+                self.leftovers.note_lost(*node, partition.id, ledger.revision());
+            }
+            *partition = step.next;
+        }
+        let sound = ledger.state.map.check();
+        assert!(sound.is_ok(), "a change of chains made the map unsound: {sound:?}");
+    }
+
+    /// Nodes have lost what they had acknowledged, or hold it otherwise: an operator should know.
+    fn note_unequal(&mut self, ledger: &mut Ledger, now: Instant, step: &Step) {
+        for node in &step.unequal {
+            self.unequal += 1;
+            let saw =
+                format!("node {node} holds other than it should of partition {}", step.next.id);
+            let did = "have it copied there if there is anybody who has it";
+            ledger.decisions.note_seen(now, saw, did, true);
+        }
+    }
+}
+
+impl Seen<'_> {
+    fn outlook(&self, ledger: &Ledger) -> Outlook {
+        let state = &ledger.state;
+        let impatient = self.mutant.is(Mutant::ImpatientController);
+        let nodes = state.map.nodes.iter().filter_map(|node| {
+            let peer = self.members.node(node.id)?;
+            let sight = Sight {
+                gone: peer.is_out(self.now, impatient),
+                serving: peer.is_serving(),
+                steady: peer.steady_at <= self.now,
+                departing: state.departing.contains(&node.id),
+            };
+            Some((node.id, sight))
+        });
+        let (nodes, weights) = (nodes.collect(), weights(&state.map, self.members));
+        Outlook { nodes, weights, paused: state.paused }
+    }
+
+    /// What came of comparing the nodes of a closed chain, if all of them have said that they
+    /// settled in this very epoch.
+    fn compared(&self, partition: &Partition, caught_up: bool) -> Option<Comparison> {
+        if partition.open {
+            return None;
+        }
+        if self.mutant.is(Mutant::OpenUnsettled) {
+            return Some(Comparison::default());
+        }
+        let said = |node: &NodeId| {
+            let peer = self.members.node(*node)?;
+            let report = peer.report.as_ref().filter(|_| peer.standing == Standing::Accepted)?;
+            let MemberReport::Node(report) = &report.state else { return None };
+            let sought = (partition.id, partition.epoch);
+            let found = report.settled.binary_search_by_key(&sought, Settled::place).ok()?;
+            Some((*node, *report.settled.get(found)?))
+        };
+        let settled: Option<BTreeMap<NodeId, Settled>> = partition.chain.iter().map(said).collect();
+        let settled = settled?;
+        if self.mutant.is(Mutant::OpenUncompared) {
+            return Some(Comparison::default());
+        }
+        compare(partition, &settled, caught_up)
+    }
+}
+
+/// What nodes can bear, as their last reports say.
+pub(crate) fn weights(map: &Map, members: &Members) -> Weights {
+    let rate = |node| members.node_report(node).map_or(0, |report| report.rate);
+    Weights::new(map.nodes.iter().map(|node| (node.id, rate(node.id))))
+}
+
+/// Whether the last report said the same of what chains wait for.
+fn says_the_same(last: &Report, report: &NodeReport) -> bool {
+    let MemberReport::Node(last) = &last.state else { return false };
+    (&last.settled, &last.caught_up) == (&report.settled, &report.caught_up)
+}

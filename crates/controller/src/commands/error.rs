@@ -1,0 +1,122 @@
+//! Why a command is not taken, and what to do about it.
+
+use cluster::{MapError, Member, NodeId, PartitionId};
+use std::fmt;
+use wire::Endpoint;
+
+/// Keys that can be pinned: what a person pins, and a program that knows its hot keys.
+pub const PINS_MAX: usize = 256;
+
+/// Why a command was not taken. Nothing has changed then.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CommandError {
+    /// There is no node of this id.
+    UnknownNode(NodeId),
+    /// There is a node of this id.
+    NodeExists(NodeId),
+    /// Another member receives packets at this endpoint.
+    SharedEndpoint(Endpoint),
+    /// The node has a replica in this many chains.
+    NodeInUse {
+        /// Which.
+        node: NodeId,
+        /// How many.
+        partitions: usize,
+    },
+    /// The node may hold the newest writes of hot keys that are under delegations.
+    NodeInDelegations(NodeId),
+    /// Without the node there would be too few for the chains of a keyspace.
+    TooFewNodes {
+        /// Name of the keyspace.
+        keyspace: String,
+        /// How many nodes each of its chains is to have.
+        replicas: u8,
+        /// How many would be left.
+        left: usize,
+    },
+    /// There is no partition of this id.
+    NoPartition(PartitionId),
+    /// There is no keyspace of this name.
+    UnknownKeyspace(String),
+    /// Hot keys of this keyspace have no copies.
+    HotIsOff(String),
+    /// No key is as long as this one.
+    KeyTooLong(usize),
+    /// [`PINS_MAX`] keys are pinned.
+    PinsFull,
+    /// This pinned key has the same keyhash, and a switch knows but one key of a hash.
+    PinnedTwin(Vec<u8>),
+    /// This key is not pinned.
+    NotPinned,
+    /// No partition waits for what this node holds to be believed.
+    NothingToAccept(NodeId),
+    /// This member follows another controller, or an older incarnation of this one; what the
+    /// controller knows may be out of date, so it changes nothing.
+    Foreign(Member),
+    /// The map would be unsound.
+    Unsound(MapError),
+}
+
+impl fmt::Display for CommandError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::UnknownNode(node) => {
+                write!(f, "there is no node {node}: the status names those that there are")
+            }
+            Self::NodeExists(node) => write!(
+                f,
+                "there is a node {node}: choose another id, or drain that one and remove it first"
+            ),
+            Self::SharedEndpoint(at) => write!(
+                f,
+                "another member receives packets at {at}: a node needs its own port per shard"
+            ),
+            Self::NodeInDelegations(node) => write!(
+                f,
+                "node {node} may hold the newest writes of hot keys; if it is drained they come \
+                 home as soon as the other nodes answer: wait a moment and try again"
+            ),
+            Self::NodeInUse { node, partitions } => write!(
+                f,
+                "node {node} has a place in {partitions} partitions: drain it first, and remove it \
+                 when it holds none"
+            ),
+            Self::TooFewNodes { keyspace, replicas, left } => write!(
+                f,
+                "keyspace {keyspace:?} wants {replicas} replicas and {left} nodes would be left: \
+                 add a node first"
+            ),
+            Self::NoPartition(id) => {
+                write!(f, "there is no partition {id}: the status names those that there are")
+            }
+            Self::UnknownKeyspace(name) => write!(f, "there is no keyspace {name:?}"),
+            Self::HotIsOff(keyspace) => write!(
+                f,
+                "keyspace {keyspace:?} was created with its hot keys off: they have no copies"
+            ),
+            Self::NothingToAccept(node) => write!(
+                f,
+                "no partition waits for an older store of node {node} to be believed: the status \
+                 names those that do"
+            ),
+            Self::KeyTooLong(length) => {
+                write!(f, "the key has {length} bytes, and a key has {} at most", wire::KEY_MAX)
+            }
+            Self::PinsFull => write!(f, "{PINS_MAX} keys are pinned: unpin some first"),
+            Self::PinnedTwin(twin) => write!(
+                f,
+                "the pinned key \"{}\" has the same keyhash, and a switch knows but one key of \
+                 a hash: unpin that one first",
+                twin.escape_ascii()
+            ),
+            Self::NotPinned => f.write_str("this key is not pinned"),
+            Self::Foreign(member) => write!(
+                f,
+                "{member} follows a controller that is not this one, or was: see its status"
+            ),
+            Self::Unsound(why) => why.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for CommandError {}

@@ -1,0 +1,62 @@
+//! What has been decided: the state, how much of it is durable, and what was decided last.
+
+use crate::decisions::Decisions;
+use crate::saved::Saved;
+use machine::Instant;
+use wire::Revision;
+
+/// The state as it is decided, which is saved as a whole.
+#[derive(Clone, Debug)]
+pub(crate) struct Ledger {
+    pub(crate) state: Saved,
+    pub(crate) decisions: Decisions,
+    /// Revision of the newest state handed to the driver for saving.
+    saving: Revision,
+    /// Revision of the newest state known to be durable.
+    durable: Revision,
+}
+
+impl Ledger {
+    /// A state of which this revision is durable, if any is.
+    pub(crate) fn new(state: Saved, durable: Revision) -> Self {
+        Self { state, decisions: Decisions::default(), saving: durable, durable }
+    }
+
+    /// Revision of the state.
+    pub(crate) fn revision(&self) -> Revision {
+        self.state.map.revision
+    }
+
+    /// Revision of the newest state known to be durable.
+    pub(crate) fn durable(&self) -> Revision {
+        self.durable
+    }
+
+    pub(crate) fn is_durable(&self) -> bool {
+        self.durable == self.revision()
+    }
+
+    /// The state has changed: it gets a new revision.
+    pub(crate) fn advance(&mut self, now: Instant, saw: String, did: String) {
+        self.state.advance(now);
+        let changed = format!("revision {}", self.revision());
+        self.decisions.note(now, saw, did, changed);
+    }
+
+    /// The state to save, if it has changed since the last call.
+    pub(crate) fn poll_save(&mut self) -> Option<Saved> {
+        if self.saving == self.revision() {
+            return None;
+        }
+        self.saving = self.revision();
+        Some(self.state.clone())
+    }
+
+    /// The state of this revision is durable; tells whether that is news.
+    pub(crate) fn note_saved(&mut self, revision: Revision) -> bool {
+        assert!(revision <= self.saving, "only what was handed out can be durable");
+        let news = revision > self.durable;
+        self.durable = self.durable.max(revision);
+        news
+    }
+}

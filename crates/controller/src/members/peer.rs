@@ -1,0 +1,262 @@
+//! What the controller knows of one member.
+
+use super::lease::Granted;
+use super::sample::Sample;
+use super::standing::Standing;
+use cluster::{ClusterId, Incarnation, Install, Lease, Member, MemberReport, NodeReport, Report};
+use machine::Instant;
+use std::collections::BTreeSet;
+use std::time::Duration;
+use wire::Revision;
+
+/// One switch or node.
+#[derive(Clone, Debug)]
+pub(crate) struct Peer {
+    /// When it is to get its next order.
+    pub(crate) due: Instant,
+    /// How long after an order the next one follows.
+    pub(crate) pace: Duration,
+    /// When the order was sent that it has not answered yet.
+    pub(crate) in_flight: Option<Instant>,
+    /// Revision that the order gave it, if it was a full one.
+    pub(crate) given: Option<Revision>,
+    /// When it was last heard.
+    pub(crate) heard: Option<Instant>,
+    /// From when on nobody is taken to be silent only because this member answers and they do not.
+    pub(crate) steady_at: Instant,
+    /// When the order was sent that it has not answered yet, whatever came in between.
+    pub(crate) asked: Option<Instant>,
+    /// How its clock differs from the controller's.
+    pub(crate) clock: Option<Sample>,
+    /// What became of the last order to it.
+    pub(crate) contact: Contact,
+    /// What its last report makes of it; what was last said if it has fallen silent.
+    pub(crate) standing: Standing,
+    /// Its last report.
+    pub(crate) report: Option<Report>,
+    /// Revision of the newest full order sent to it, since it last came back from somewhere.
+    pub(crate) offered: Revision,
+    /// Revision of the newest order of hot keys sent to it, likewise.
+    pub(crate) hot_offered: Revision,
+    /// It answered a full order without having installed it.
+    pub(crate) stuck: bool,
+    /// Incarnations of it that are certainly over: a word of theirs that is late counts for
+    /// nothing.
+    pub(crate) over: BTreeSet<Incarnation>,
+    /// It may hold data: an assignment with partitions was sent, now or in an earlier incarnation.
+    pub(crate) may_hold: bool,
+    /// What leases it may have.
+    pub(crate) granted: Granted,
+}
+
+/// How long others have to come back after a node that was started anew and is the first of its
+/// chain to answer. Without it, the first to be up after a power cut would be the only one that
+/// does not need its data copied.
+const RETURN_GRACE: Duration = Duration::from_secs(2);
+
+/// Incarnations of one member that are remembered to be over.
+const OVER_MAX: usize = 1_024;
+
+/// What a lease is given for, and on what terms.
+pub(crate) struct Terms {
+    pub(crate) cluster: ClusterId,
+    pub(crate) lasts: Duration,
+    /// Revision of the newest state known to be durable, and whether there is no newer one.
+    pub(crate) durable: Revision,
+    pub(crate) is_durable: bool,
+    /// Whether it is known what time it is in the cluster.
+    pub(crate) time_is_known: bool,
+    /// Whether the member is the active switch.
+    pub(crate) is_active: bool,
+}
+
+/// Whether orders reach a member.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Contact {
+    /// None has been answered or given up yet.
+    Untried,
+    /// The last one was answered.
+    Answering,
+    /// The last one was not.
+    Silent,
+}
+
+impl Peer {
+    /// A member that may have been granted a lease up to now, to be asked at this pace.
+    pub(crate) fn new(now: Instant, pace: Duration, lease: Duration) -> Self {
+        Self {
+            due: now,
+            pace,
+            in_flight: None,
+            given: None,
+            heard: None,
+            steady_at: now,
+            asked: None,
+            clock: None,
+            contact: Contact::Untried,
+            standing: Standing::Unheard,
+            report: None,
+            offered: Revision::NONE,
+            hot_offered: Revision::NONE,
+            stuck: false,
+            over: BTreeSet::new(),
+            may_hold: false,
+            granted: Granted::up_to(now, lease),
+        }
+    }
+
+    /// Revision of what it has installed, as last heard.
+    pub(crate) fn revision(&self) -> Revision {
+        self.report.as_ref().map_or(Revision::NONE, Report::revision)
+    }
+
+    /// It does everything that this revision asks.
+    pub(crate) fn is_ready(&self, revision: Revision) -> bool {
+        self.follows() && self.revision() == revision
+    }
+
+    /// A full order would help it, and it is there to take one.
+    pub(crate) fn is_behind(&self, revision: Revision) -> bool {
+        self.follows() && self.revision() < revision
+    }
+
+    /// It answers and does what it is told.
+    pub(crate) fn is_serving(&self) -> bool {
+        self.follows() && !self.stuck
+    }
+
+    /// It has certainly fallen silent: it has not shown what would renew its lease, and the last
+    /// lease that it may have has ended.
+    pub(crate) fn is_gone(&self, now: Instant) -> bool {
+        self.is_lapsing() && self.granted.is_over(now)
+    }
+
+    /// It has not shown what would renew its lease.
+    fn is_lapsing(&self) -> bool {
+        match self.contact {
+            Contact::Untried => false,
+            Contact::Silent => true,
+            Contact::Answering => !self.is_serving(),
+        }
+    }
+
+    /// It answers, and belongs to the cluster.
+    pub(crate) fn follows(&self) -> bool {
+        self.contact == Contact::Answering && self.standing == Standing::Accepted
+    }
+
+    /// Whether others may take over from it; too soon in a mutant.
+    pub(crate) fn is_out(&self, now: Instant, impatient: bool) -> bool {
+        self.is_gone(now) || (impatient && self.is_lapsing())
+    }
+
+    /// Its last report, if it is a node's.
+    pub(crate) fn node_report(&self) -> Option<&NodeReport> {
+        match self.report.as_ref().map(|report| &report.state) {
+            Some(MemberReport::Node(report)) => Some(report),
+            Some(MemberReport::Switch(_)) | None => None,
+        }
+    }
+
+    /// Notes that it has answered, and so much of what it says that all members say; tells whether
+    /// it is another than before. Others have `patience` to show that they are there as well.
+    pub(crate) fn hear(
+        &mut self,
+        now: Instant,
+        patience: Duration,
+        report: &Report,
+        standing: Standing,
+    ) -> bool {
+        let reborn =
+            self.report.as_ref().is_some_and(|last| last.incarnation != report.incarnation);
+        let returns =
+            self.contact != Contact::Answering || reborn || report.revision() < self.revision();
+        if returns {
+            // It has no lease, or not for long, until the next order brings it one.
+            (self.offered, self.hot_offered, self.due) = (Revision::NONE, Revision::NONE, now);
+        }
+        if self.heard.is_none() || self.is_gone(now) {
+            let grace = if report.revision().is_none() { RETURN_GRACE } else { patience };
+            self.steady_at = self.steady_at.max(now + grace);
+        }
+        self.stuck = match self.given.take() {
+            Some(given) => report.revision() < given,
+            None => self.stuck && !returns && report.revision() < self.offered,
+        };
+        let changes = returns || self.standing != standing;
+        self.heard = Some(now);
+        self.contact = Contact::Answering;
+        self.standing = standing;
+        changes
+    }
+
+    /// Notes what its report says of its clock; gives what is known of that now, and whether it is
+    /// in another incarnation than before.
+    pub(crate) fn hear_clock(&mut self, now: Instant, report: &Report) -> Option<(Sample, bool)> {
+        let asked = self.asked.take();
+        let MemberReport::Node(_) = &report.state else { return None };
+        let reborn = self.report.as_ref().is_none_or(|last| last.incarnation != report.incarnation);
+        let older = self.clock.filter(|_| !reborn);
+        let sample = asked.map(|asked| Sample::new(asked, now, report.at));
+        let news = sample.filter(|it| older.is_none_or(|older| it.is_better_than(older)));
+        self.clock = news.or(older);
+        Some((self.clock?, reborn))
+    }
+
+    /// It is sent an order that gives it this, if anything.
+    pub(crate) fn give(&mut self, now: Instant, install: Option<&Install>) {
+        self.given = install.map(Install::revision);
+        self.offered = self.offered.max(self.given.unwrap_or_default());
+        if let Some(Install::Assignment(assignment)) = install {
+            self.may_hold |= !assignment.partitions.is_empty();
+        }
+        (self.in_flight, self.asked) = (Some(now), Some(now));
+    }
+
+    /// Notes that an order did not reach it, or was not answered; tells whether it answered before.
+    pub(crate) fn fall_silent(&mut self) -> bool {
+        (self.in_flight, self.asked, self.given) = (None, None, None);
+        std::mem::replace(&mut self.contact, Contact::Silent) != Contact::Silent
+    }
+
+    /// The lease that goes with an order that gives this revision, or none.
+    ///
+    /// It is for what the member is to do now, never for less: with an old assignment a node would
+    /// serve chains that it has been taken out of. While a decision is not durable, it is for the
+    /// newest that is, and only for a member whose lease has not ended: others may have been
+    /// replaced by that very decision. The active switch may go on with old tables, for nodes
+    /// refuse what is wrong with them.
+    pub(crate) fn lease(
+        &mut self,
+        now: Instant,
+        member: Member,
+        given: Option<Revision>,
+        terms: &Terms,
+    ) -> Option<Lease> {
+        let unbroken = terms.is_durable || !self.granted.is_over(now);
+        // A node without a clock of the cluster would serve by its own.
+        let timely =
+            terms.time_is_known && self.clock.is_some() || matches!(member, Member::Switch(_));
+        if self.standing != Standing::Accepted || !unbroken || !timely {
+            return None;
+        }
+        let installed = self.revision();
+        let revision = if terms.is_active && !installed.is_none() {
+            installed
+        } else {
+            let current = |it: &Revision| *it == terms.durable && !it.is_none() && !self.stuck;
+            Some(given.unwrap_or(installed)).filter(current)?
+        };
+        let (report, heard) = (self.report.as_ref()?, self.heard?);
+        Some(self.granted.grant(terms.cluster, report, heard, revision, terms.lasts))
+    }
+
+    /// These incarnations of it are over.
+    pub(super) fn end(&mut self, incarnations: impl Iterator<Item = Incarnation>) {
+        self.over.extend(incarnations);
+        // Those that it told of before are older still, and long gone.
+        while self.over.len() > OVER_MAX {
+            self.over.pop_first();
+        }
+    }
+}
