@@ -1,61 +1,30 @@
 //! The async face, on tokio: every call is a future of its outcome, and any number may be pending
 //! over one socket. A task of its own moves datagrams between the socket and the machine.
 
-mod big;
+mod client;
 mod io;
+mod long;
+mod space;
 
-pub use big::{Download, Upload};
+pub use client::Client;
+pub use long::{Download, Line, Upload};
+pub use space::Space;
 
-use crate::face::{self, COMMANDS_MAX, Command, Driver, Known, OwnedRequest, Question};
+use crate::big::{self, Reading, Sending, Writing};
+use crate::face::{self, Question};
+use crate::owned::{OwnedExpect, OwnedRequest};
 use crate::page;
-use crate::port::Port;
-use crate::present::{Present, chosen, is_outdated, outdated, put_back};
+use crate::present::chosen;
 use crate::{
-    BatchReply, DelReply, IncrReply, KeyCount, LookupError, Options, Outcome, Page, PageStart,
-    PutOptions, Refusal, Reply, ScanOptions, Services, Step, UnknownReason, Value,
+    BatchReply, CasReply, DelReply, Expect, IncrReply, KeyCount, LookupError, New, Outcome, Page,
+    PageStart, PutOptions, Refusal, Reply, ScanOptions, Step, Value,
 };
 use cluster::Keyspace;
-use io::Io;
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::net::UdpSocket;
-use tokio::sync::mpsc::error::TrySendError;
-use tokio::sync::{mpsc, oneshot};
-
-/// A client of one cluster. Clones share its socket and its task, which ends with the last one.
-///
-/// A future that is dropped before its outcome does not take its request back: a write goes on to
-/// its end, and nobody learns how it ended.
-#[derive(Clone, Debug)]
-pub struct Client {
-    commands: mpsc::Sender<Command>,
-    known: Arc<Known>,
-    options: Options,
-}
 
 impl Client {
-    /// Opens a socket and spawns the task that serves it on the current runtime, whose I/O and time
-    /// must be enabled. Nothing is sent yet: whether anybody answers, the first request will tell.
-    ///
-    /// # Errors
-    ///
-    /// If the system has no socket left, and `InvalidInput` if there is no service address, more
-    /// than [`SERVICES_MAX`](crate::SERVICES_MAX), or IPv4 and IPv6 among them.
-    ///
-    /// # Panics
-    ///
-    /// If the options are outside the bounds that they state.
-    #[expect(clippy::unused_async, reason = "only inside a runtime can the task be spawned")]
-    pub async fn connect(services: impl Into<Services>, options: Options) -> std::io::Result<Self> {
-        let services = services.into();
-        let port = Port::bind(&services)?;
-        let socket = UdpSocket::from_std(port.socket()?)?;
-        let driver = Driver::new(services, options);
-        let (sender, commands) = mpsc::channel(COMMANDS_MAX);
-        tokio::spawn(Io::new(driver, port, socket, commands).run());
-        Ok(Self { commands: sender, known: Arc::default(), options })
-    }
-
     /// Looks a keyspace up by name. Asks the cluster the first time only.
     ///
     /// # Errors
@@ -71,52 +40,6 @@ impl Client {
         };
         Ok(Space { client: self.clone(), keyspace, within: None })
     }
-
-    fn ask(&self, question: Question) -> impl Future<Output = Outcome<Reply>> + Send {
-        let begun = self.begin(question);
-        async move { begun.await.await.unwrap_or(Outcome::Unknown(UnknownReason::Closed)) }
-    }
-
-    /// Starts a request; its outcome comes out of what is returned. The question is handed over at
-    /// once, so that the future is small; only one that has to wait for its turn is kept.
-    #[expect(clippy::async_yields_async, reason = "whoever begins several waits for them later")]
-    fn begin(
-        &self,
-        question: Question,
-    ) -> impl Future<Output = oneshot::Receiver<Outcome<Reply>>> + Send {
-        let (sender, answer) = oneshot::channel();
-        // Who has dropped the future does not want to know.
-        let deliver = Box::new(move |outcome| drop(sender.send(outcome)));
-        let waits = match self.commands.try_send(Command { question, deliver }) {
-            Ok(()) => None,
-            Err(TrySendError::Full(command)) => Some(Box::pin(self.send(command))),
-            Err(TrySendError::Closed(command)) => {
-                refuse(command);
-                None
-            }
-        };
-        async move {
-            if let Some(waits) = waits {
-                waits.await;
-            }
-            answer
-        }
-    }
-
-    async fn send(&self, command: Command) {
-        if let Err(unsent) = self.commands.send(command).await {
-            refuse(unsent.0);
-        }
-    }
-}
-
-/// The keys of one keyspace.
-#[derive(Clone, Debug)]
-pub struct Space {
-    client: Client,
-    keyspace: Arc<Present>,
-    /// How long its requests for many keys may take.
-    within: Option<Duration>,
 }
 
 impl Space {
@@ -125,6 +48,120 @@ impl Space {
     #[must_use]
     pub fn keyspace(&self) -> Arc<Keyspace> {
         self.keyspace.get()
+    }
+
+    /// Reads a key, whatever the length of its value, up to `result_bytes_max`.
+    pub async fn get(&self, key: &[u8]) -> Outcome<Option<Value>> {
+        self.get_range(key, 0..u64::MAX).await
+    }
+
+    /// Reads the bytes of a value that lie in a range, and of a long value no more than that.
+    pub async fn get_range(&self, key: &[u8], range: Range<u64>) -> Outcome<Option<Value>> {
+        match self.peek(key).await {
+            Outcome::Done(Some(found)) if found.big => {
+                // The future of a short one has no room for what a long one takes.
+                Box::pin(self.read_long(key, found, range)).await
+            }
+            Outcome::Done(Some(found)) => {
+                let value = big::cut(found.value, &range);
+                Outcome::Done(Some(Value { value, ..found }))
+            }
+            other => other,
+        }
+    }
+
+    async fn read_long(
+        &self,
+        key: &[u8],
+        found: Value,
+        range: Range<u64>,
+    ) -> Outcome<Option<Value>> {
+        let bytes_max = self.client.options.result_bytes_max;
+        let mut reading = Reading::new(key, range, bytes_max, found);
+        let read = Line::new(self).drive(|event| reading.step(event)).await;
+        read.map_or_else(Into::into, Outcome::Done)
+    }
+
+    /// Reads a key in one request. Of a value that does not fit a datagram only version and expiry
+    /// are known then, and that it is [`big`](Value::big).
+    pub async fn peek(&self, key: &[u8]) -> Outcome<Option<Value>> {
+        self.ask(|| OwnedRequest::Get { key: key.to_vec() }).await.map(face::get)
+    }
+
+    /// Begins to read a value of any length piece by piece; `None` if there is none. What is read
+    /// is one value, not pieces of several: if it is replaced meanwhile and what was there is gone,
+    /// [`Refusal::Replaced`] says so.
+    pub async fn download(&self, key: &[u8]) -> Outcome<Option<Download>> {
+        self.download_range(key, 0..u64::MAX).await
+    }
+
+    /// The same for those of its bytes that lie in a range.
+    pub async fn download_range(&self, key: &[u8], range: Range<u64>) -> Outcome<Option<Download>> {
+        big::Download::begin(Line::new(self), key, self.peek(key).await, range)
+    }
+
+    /// Writes a key, whatever the length of its value, up to `value_bytes_max`; gives the version
+    /// of the new value.
+    pub async fn put(&self, key: &[u8], value: &[u8], options: PutOptions) -> Outcome<u64> {
+        if !big::is_short(key, value) {
+            return Box::pin(self.write_long(key, value, None, options)).await.map(face::put);
+        }
+        let request = || {
+            let (key, value) = (key.to_vec(), value.to_vec());
+            OwnedRequest::Put { key, value, expiry: options.expiry }
+        };
+        self.ask(request).await.map(face::put)
+    }
+
+    /// Writes or deletes a key if what is there is what is expected; [`New::Same`] changes only the
+    /// expiry of what is there. The new value may have any length, the expected one not; a version
+    /// can be expected instead.
+    pub async fn cas<'a>(
+        &self,
+        key: &[u8],
+        expect: Expect<'_>,
+        new: impl Into<New<'a>>,
+        options: PutOptions,
+    ) -> Outcome<CasReply> {
+        let new = new.into();
+        if let New::Value(value) = new
+            && !big::is_short(key, value)
+        {
+            let expect = Some(expect.into());
+            return Box::pin(self.write_long(key, value, expect, options)).await.map(face::cas);
+        }
+        let request = || {
+            let (key, new, expiry) = (key.to_vec(), new.into(), options.expiry);
+            OwnedRequest::Cas { key, expect: expect.into(), new, expiry }
+        };
+        self.ask(request).await.map(face::cas)
+    }
+
+    async fn write_long(
+        &self,
+        key: &[u8],
+        value: &[u8],
+        expect: Option<OwnedExpect>,
+        options: PutOptions,
+    ) -> Outcome<Reply> {
+        let bytes_max = self.client.options.value_bytes_max;
+        let (expiry, draw) = (options.expiry, face::upload_id);
+        match Writing::new((key, value), expect, expiry, bytes_max, draw) {
+            Ok(mut writing) => Line::new(self).drive(|event| writing.step(event)).await,
+            Err(why) => Outcome::Refused(why),
+        }
+    }
+
+    /// Begins to write a value of any length piece by piece. Nobody sees anything of it before
+    /// [`Upload::finish`].
+    ///
+    /// # Errors
+    ///
+    /// If the key is too long for one that has long values.
+    pub fn upload(&self, key: &[u8]) -> Result<Upload, Refusal> {
+        let bytes_max = self.client.options.value_bytes_max;
+        let sending = Sending::new(key, face::upload_id(), bytes_max)?;
+        Ok(Upload { sending, line: Line::new(self) })
     }
 
     /// Deletes a key.
@@ -225,60 +262,4 @@ impl Space {
     pub async fn scan(&self, options: ScanOptions) -> Outcome<Vec<(Vec<u8>, Value)>> {
         self.ask(|| OwnedRequest::Range(options.clone())).await.map(face::range)
     }
-
-    fn begin(
-        &self,
-        request: OwnedRequest,
-    ) -> impl Future<Output = oneshot::Receiver<Outcome<Reply>>> + Send {
-        self.client.begin(Question::Of(self.keyspace.get(), request))
-    }
-
-    /// Asks; if the keyspace is not what it was, looks it up and asks once more.
-    async fn ask(&self, request: impl Fn() -> OwnedRequest + Send) -> Outcome<Reply> {
-        let used = self.keyspace.get();
-        let question = Question::Of(Arc::clone(&used), request());
-        let outcome = self.client.ask(question).await;
-        if !is_outdated(&outcome) || !Box::pin(self.renew(&used)).await {
-            return outcome;
-        }
-        Box::pin(self.client.ask(Question::Of(self.keyspace.get(), request()))).await
-    }
-
-    /// The same for many keys, of which those that were refused for that are asked for again. The
-    /// request is for those that are named, or all, and says for how many.
-    async fn ask_many<T: Clone + Send>(
-        &self,
-        request: impl Fn(Option<&[usize]>) -> (usize, OwnedRequest) + Send,
-        outcomes: fn(Reply) -> Vec<Outcome<T>>,
-    ) -> Vec<Outcome<T>> {
-        let used = self.keyspace.get();
-        let (count, first) = request(None);
-        let outcome = self.client.ask(Question::Of(Arc::clone(&used), first)).await;
-        let mut all = face::many(outcome, count, outcomes);
-        let which = outdated(&all);
-        if which.is_empty() || !Box::pin(self.renew(&used)).await {
-            return all;
-        }
-        let (count, again) = request(Some(&which));
-        let outcome = self.client.ask(Question::Of(self.keyspace.get(), again)).await;
-        put_back(&mut all, &which, face::many(outcome, count, outcomes));
-        all
-    }
-
-    /// Looks the keyspace up again, unless somebody has just done so; whether it is another one
-    /// than the one that was used.
-    async fn renew(&self, used: &Arc<Keyspace>) -> bool {
-        if self.keyspace.get() == *used {
-            let name = used.name.clone();
-            let outcome = self.client.ask(Question::Describe(name)).await;
-            // If that is refused too, or not answered, what was said first is said.
-            drop(self.client.known.learn(&used.name, outcome));
-        }
-        self.keyspace.get() != *used
-    }
-}
-
-/// Nobody will ever take the command.
-fn refuse(command: Command) {
-    (command.deliver)(Outcome::Refused(Refusal::Closed));
 }

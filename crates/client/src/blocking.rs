@@ -1,77 +1,30 @@
 //! The blocking face: every call waits for its outcome, and any number of threads may call at once
 //! over one socket. A thread of its own moves datagrams between the socket and the machine.
 
-mod big;
+mod client;
+mod io;
+mod long;
+mod space;
 
-pub use big::{Download, Upload};
+pub use client::Client;
+pub use long::{Download, Line, Upload};
+pub use space::Space;
 
-use crate::face::{self, COMMANDS_MAX, Command, Driver, Known, OwnedRequest, Question};
+use crate::big::{self, Reading, Sending, Writing};
+use crate::face::{self, Question};
+use crate::owned::{OwnedExpect, OwnedRequest};
 use crate::page;
-use crate::port::Port;
-use crate::present::{Present, chosen, is_outdated, outdated, put_back};
+use crate::present::chosen;
 use crate::{
-    BatchReply, DelReply, IncrReply, KeyCount, LookupError, Options, Outcome, Page, PageStart,
-    PutOptions, Refusal, Reply, ScanOptions, Services, Step, UnknownReason, Value,
+    BatchReply, CasReply, DelReply, Expect, IncrReply, KeyCount, LookupError, New, Outcome, Page,
+    PageStart, PutOptions, Refusal, Reply, ScanOptions, Step, Value,
 };
 use cluster::Keyspace;
-use mio::unix::SourceFd;
-use mio::{Events, Interest, Poll, Token, Waker};
-use std::io;
-use std::os::fd::AsRawFd as _;
+use std::ops::Range;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// A client of one cluster. Clones share its socket and its thread, which ends with the last one:
-/// it tells the cluster so, and waits for nothing.
-#[derive(Clone, Debug)]
-pub struct Client {
-    shared: Arc<Shared>,
-}
-
-#[derive(Debug)]
-struct Shared {
-    /// Taken only when the last client is dropped.
-    commands: Option<SyncSender<Command>>,
-    waker: Waker,
-    thread: Option<JoinHandle<()>>,
-    known: Known,
-    options: Options,
-}
-
-const SOCKET: Token = Token(0);
-const COMMANDS: Token = Token(1);
-
 impl Client {
-    /// Opens a socket and starts the thread that serves it. Nothing is sent yet: whether anybody
-    /// answers, the first request will tell.
-    ///
-    /// # Errors
-    ///
-    /// If the system has no socket or no thread left, and `InvalidInput` if there is no service
-    /// address, more than [`SERVICES_MAX`](crate::SERVICES_MAX), or IPv4 and IPv6 among them.
-    ///
-    /// # Panics
-    ///
-    /// If the options are outside the bounds that they state.
-    pub fn connect(services: impl Into<Services>, options: Options) -> io::Result<Self> {
-        let services = services.into();
-        let port = Port::bind(&services)?;
-        let driver = Driver::new(services, options);
-        let poll = Poll::new()?;
-        let socket = port.as_raw_fd();
-        poll.registry().register(&mut SourceFd(&socket), SOCKET, Interest::READABLE)?;
-        let waker = Waker::new(poll.registry(), COMMANDS)?;
-        let (sender, commands) = sync_channel(COMMANDS_MAX);
-        let io = Io { driver, port, poll, commands };
-        let thread =
-            std::thread::Builder::new().name("keyway-client".into()).spawn(move || io.run())?;
-        let known = Known::default();
-        let shared = Shared { commands: Some(sender), waker, thread: Some(thread), known, options };
-        Ok(Self { shared: Arc::new(shared) })
-    }
-
     /// Looks a keyspace up by name. Asks the cluster the first time only.
     ///
     /// # Errors
@@ -85,48 +38,6 @@ impl Client {
         };
         Ok(Space { client: self.clone(), keyspace, within: None })
     }
-
-    fn ask(&self, question: Question) -> Outcome<Reply> {
-        self.begin(question).recv().unwrap_or(Outcome::Unknown(UnknownReason::Closed))
-    }
-
-    /// Starts a request; its outcome comes out of what is returned.
-    fn begin(&self, question: Question) -> Receiver<Outcome<Reply>> {
-        let (sender, answer) = sync_channel(1);
-        let closed = sender.clone();
-        // Who does not want to know any more has dropped the other end.
-        let deliver = Box::new(move |outcome| drop(sender.send(outcome)));
-        let sent = match &self.shared.commands {
-            Some(commands) => commands.send(Command { question, deliver }).is_ok(),
-            None => false,
-        };
-        if !sent {
-            drop(closed.send(Outcome::Refused(Refusal::Closed)));
-        } else if self.shared.waker.wake().is_err() {
-            drop(closed.try_send(Outcome::Unknown(UnknownReason::Closed)));
-        }
-        answer
-    }
-}
-
-impl Drop for Shared {
-    fn drop(&mut self) {
-        self.commands = None;
-        let woken = self.waker.wake();
-        if let (Ok(()), Some(thread)) = (woken, self.thread.take()) {
-            // A panic of that thread has been printed; there is nobody left to tell.
-            drop(thread.join());
-        }
-    }
-}
-
-/// The keys of one keyspace.
-#[derive(Clone, Debug)]
-pub struct Space {
-    client: Client,
-    keyspace: Arc<Present>,
-    /// How long its requests for many keys may take.
-    within: Option<Duration>,
 }
 
 impl Space {
@@ -135,6 +46,111 @@ impl Space {
     #[must_use]
     pub fn keyspace(&self) -> Arc<Keyspace> {
         self.keyspace.get()
+    }
+
+    /// Reads a key, whatever the length of its value, up to `result_bytes_max`.
+    pub fn get(&self, key: &[u8]) -> Outcome<Option<Value>> {
+        self.get_range(key, 0..u64::MAX)
+    }
+
+    /// Reads the bytes of a value that lie in a range, and of a long value no more than that.
+    pub fn get_range(&self, key: &[u8], range: Range<u64>) -> Outcome<Option<Value>> {
+        match self.peek(key) {
+            Outcome::Done(Some(found)) if found.big => self.read_long(key, found, range),
+            Outcome::Done(Some(found)) => {
+                let value = big::cut(found.value, &range);
+                Outcome::Done(Some(Value { value, ..found }))
+            }
+            other => other,
+        }
+    }
+
+    fn read_long(&self, key: &[u8], found: Value, range: Range<u64>) -> Outcome<Option<Value>> {
+        let bytes_max = self.client.shared.options.result_bytes_max;
+        let mut reading = Reading::new(key, range, bytes_max, found);
+        let read = Line::new(self).drive(|event| reading.step(event));
+        read.map_or_else(Into::into, Outcome::Done)
+    }
+
+    /// Reads a key in one request. Of a value that does not fit a datagram only version and expiry
+    /// are known then, and that it is [`big`](Value::big).
+    pub fn peek(&self, key: &[u8]) -> Outcome<Option<Value>> {
+        self.ask(|| OwnedRequest::Get { key: key.to_vec() }).map(face::get)
+    }
+
+    /// Begins to read a value of any length piece by piece; `None` if there is none. What is read
+    /// is one value, not pieces of several: if it is replaced meanwhile and what was there is gone,
+    /// [`Refusal::Replaced`] says so.
+    pub fn download(&self, key: &[u8]) -> Outcome<Option<Download>> {
+        self.download_range(key, 0..u64::MAX)
+    }
+
+    /// The same for those of its bytes that lie in a range.
+    pub fn download_range(&self, key: &[u8], range: Range<u64>) -> Outcome<Option<Download>> {
+        big::Download::begin(Line::new(self), key, self.peek(key), range)
+    }
+
+    /// Writes a key, whatever the length of its value, up to `value_bytes_max`; gives the version
+    /// of the new value.
+    pub fn put(&self, key: &[u8], value: &[u8], options: PutOptions) -> Outcome<u64> {
+        if !big::is_short(key, value) {
+            return self.write_long(key, value, None, options).map(face::put);
+        }
+        let request = || {
+            let (key, value) = (key.to_vec(), value.to_vec());
+            OwnedRequest::Put { key, value, expiry: options.expiry }
+        };
+        self.ask(request).map(face::put)
+    }
+
+    /// Writes or deletes a key if what is there is what is expected; [`New::Same`] changes only the
+    /// expiry of what is there. The new value may have any length, the expected one not; a version
+    /// can be expected instead.
+    pub fn cas<'a>(
+        &self,
+        key: &[u8],
+        expect: Expect<'_>,
+        new: impl Into<New<'a>>,
+        options: PutOptions,
+    ) -> Outcome<CasReply> {
+        let new = new.into();
+        if let New::Value(value) = new
+            && !big::is_short(key, value)
+        {
+            return self.write_long(key, value, Some(expect.into()), options).map(face::cas);
+        }
+        let request = || {
+            let (key, new, expiry) = (key.to_vec(), new.into(), options.expiry);
+            OwnedRequest::Cas { key, expect: expect.into(), new, expiry }
+        };
+        self.ask(request).map(face::cas)
+    }
+
+    fn write_long(
+        &self,
+        key: &[u8],
+        value: &[u8],
+        expect: Option<OwnedExpect>,
+        options: PutOptions,
+    ) -> Outcome<Reply> {
+        let bytes_max = self.client.shared.options.value_bytes_max;
+        let (expiry, draw) = (options.expiry, face::upload_id);
+        match Writing::new((key, value), expect, expiry, bytes_max, draw) {
+            Ok(mut writing) => Line::new(self).drive(|event| writing.step(event)),
+            Err(why) => Outcome::Refused(why),
+        }
+    }
+
+    /// Begins to write a value of any length piece by piece. Nobody sees anything of it before
+    /// [`Upload::finish`].
+    ///
+    /// # Errors
+    ///
+    /// If the key is too long for one that has long values.
+    pub fn upload(&self, key: &[u8]) -> Result<Upload, Refusal> {
+        let bytes_max = self.client.shared.options.value_bytes_max;
+        let sending = Sending::new(key, face::upload_id(), bytes_max)?;
+        Ok(Upload { sending, line: Line::new(self) })
     }
 
     /// Deletes a key.
@@ -232,107 +248,5 @@ impl Space {
     /// Reads the keys of an interval, in order; for range keyspaces.
     pub fn scan(&self, options: ScanOptions) -> Outcome<Vec<(Vec<u8>, Value)>> {
         self.ask(|| OwnedRequest::Range(options.clone())).map(face::range)
-    }
-
-    fn begin(&self, request: OwnedRequest) -> Receiver<Outcome<Reply>> {
-        self.client.begin(Question::Of(self.keyspace.get(), request))
-    }
-
-    /// Asks; if the keyspace is not what it was, looks it up and asks once more.
-    fn ask(&self, request: impl Fn() -> OwnedRequest) -> Outcome<Reply> {
-        let used = self.keyspace.get();
-        let question = Question::Of(Arc::clone(&used), request());
-        let outcome = self.client.ask(question);
-        if !is_outdated(&outcome) || !self.renew(&used) {
-            return outcome;
-        }
-        self.client.ask(Question::Of(self.keyspace.get(), request()))
-    }
-
-    /// The same for many keys, of which those that were refused for that are asked for again. The
-    /// request is for those that are named, or all, and says for how many.
-    fn ask_many<T: Clone>(
-        &self,
-        request: impl Fn(Option<&[usize]>) -> (usize, OwnedRequest),
-        outcomes: fn(Reply) -> Vec<Outcome<T>>,
-    ) -> Vec<Outcome<T>> {
-        let used = self.keyspace.get();
-        let (count, first) = request(None);
-        let outcome = self.client.ask(Question::Of(Arc::clone(&used), first));
-        let mut all = face::many(outcome, count, outcomes);
-        let which = outdated(&all);
-        if which.is_empty() || !self.renew(&used) {
-            return all;
-        }
-        let (count, again) = request(Some(&which));
-        let outcome = self.client.ask(Question::Of(self.keyspace.get(), again));
-        put_back(&mut all, &which, face::many(outcome, count, outcomes));
-        all
-    }
-
-    /// Looks the keyspace up again, unless somebody has just done so; whether it is another one
-    /// than the one that was used.
-    fn renew(&self, used: &Arc<Keyspace>) -> bool {
-        if self.keyspace.get() == *used {
-            let name = used.name.clone();
-            let outcome = self.client.ask(Question::Describe(name));
-            // If that is refused too, or not answered, what was said first is said.
-            drop(self.client.shared.known.learn(&used.name, outcome));
-        }
-        self.keyspace.get() != *used
-    }
-}
-
-/// What the thread owns.
-struct Io {
-    driver: Driver,
-    port: Port,
-    poll: Poll,
-    commands: Receiver<Command>,
-}
-
-impl Io {
-    fn run(mut self) {
-        let mut events = Events::with_capacity(2);
-        loop {
-            let received = self.port.receive(&mut self.driver);
-            if !self.take_commands() {
-                self.driver.say_goodbye();
-                self.port.transmit(&mut self.driver);
-                return;
-            }
-            self.port.transmit(&mut self.driver);
-            let wait = match received {
-                // There may be more.
-                Ok(()) => continue,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.driver.idle_time(),
-                // What the network said about a datagram sent earlier: it will be sent again.
-                Err(_) => Some(Duration::ZERO),
-            };
-            match self.poll.poll(&mut events, wait) {
-                Ok(()) => {}
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                // Without it nobody would ever be answered: those who wait are told so.
-                Err(_) => return,
-            }
-        }
-    }
-
-    /// Hands commands to the machine as long as it has room, and outcomes to those who wait; false
-    /// once there is nobody left.
-    fn take_commands(&mut self) -> bool {
-        let now = self.driver.now();
-        loop {
-            // Outcomes make room for commands, and some commands have their outcome at once.
-            self.driver.advance(now);
-            if !self.driver.takes_commands() {
-                return true;
-            }
-            match self.commands.try_recv() {
-                Ok(command) => self.driver.submit(now, command),
-                Err(TryRecvError::Empty) => return true,
-                Err(TryRecvError::Disconnected) => return false,
-            }
-        }
     }
 }

@@ -59,6 +59,9 @@ pub(crate) struct Tail {
     node: u16,
 }
 
+/// Who answers reads of a key, and in which partition it lies; `None` if nobody does.
+pub(crate) type Home = Option<(Tail, PartitionId)>;
+
 /// First and last match value of a partition, who answers reads of it, and its id.
 type Row = (Match, Match, (Tail, PartitionId));
 
@@ -85,7 +88,7 @@ impl Routes {
     }
 
     /// The same, and for which partition.
-    pub(crate) fn find(&self, keyspace: KeyspaceId, at: u128) -> Option<(Tail, PartitionId)> {
+    pub(crate) fn find(&self, keyspace: KeyspaceId, at: u128) -> Home {
         self.partitions.get(&keyspace)?.find(Match(at)).copied()
     }
 

@@ -1,78 +1,23 @@
-//! What the blocking and the async face have in common: options, requests that own their bytes,
-//! and the [`Driver`] that hands them to the machine and outcomes to whoever waits.
+//! What the blocking and the async face have in common: replies as callers want them, and the
+//! [`Driver`] that hands them to the machine and outcomes to whoever waits.
 
 use crate::clock::Clock;
-use crate::owned::OwnedStep;
-use crate::page::Matches;
+use crate::options::Options;
+use crate::owned::OwnedRequest;
 use crate::present::Present;
 use crate::service::Services;
 use crate::{
-    BatchReply, CasReply, Client, ClientConfig, DelReply, Expect, Expiry, IncrReply, KeyCount, New,
-    NotDone, Outcome, Refusal, Reply, Request, StartError, Step, Ticket, Tickets, Value,
+    BatchReply, CasReply, Client, ClientConfig, DelReply, IncrReply, KeyCount, NotDone, Outcome,
+    Refusal, Reply, StartError, Ticket, Tickets, Value,
 };
 use cluster::Keyspace;
 use machine::{Instant, Rng};
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::hash::{BuildHasher as _, Hasher as _};
-use std::ops::Bound;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use wire::{Endpoint, ManifestBody, UploadBody};
-
-/// How a client behaves.
-#[derive(Clone, Copy, Debug)]
-pub struct Options {
-    /// How long a request may wait for an answer before its outcome is unknown. A scan or a
-    /// request for many keys counts from its last progress.
-    pub deadline: Duration,
-    /// Requests on their way at once, at most [`IN_FLIGHT_MAX`](crate::IN_FLIGHT_MAX). Callers
-    /// beyond wait.
-    pub in_flight_max: usize,
-    /// Bytes that the result of one scan or multiget may take: a larger scan is refused, and so
-    /// are the keys of a multiget whose values are too many.
-    pub result_bytes_max: usize,
-    /// Bytes that a value may have that is written, at most `wire::VALUE_MAX`.
-    pub value_bytes_max: u64,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        let ClientConfig { deadline, in_flight_max, result_bytes_max, .. } =
-            ClientConfig::new(Endpoint::default(), 1);
-        let value_bytes_max = wire::VALUE_MAX as u64;
-        Self { deadline, in_flight_max, result_bytes_max, value_bytes_max }
-    }
-}
-
-/// How to write a value.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct PutOptions {
-    /// When it goes away by itself.
-    pub expiry: Expiry,
-}
-
-/// What to scan; by default everything, forward.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ScanOptions {
-    /// Bound from below.
-    pub start: Bound<Vec<u8>>,
-    /// Bound from above.
-    pub end: Bound<Vec<u8>>,
-    /// From the end to the start.
-    pub reverse: bool,
-    /// Most entries wanted.
-    pub limit: Option<usize>,
-    /// Leave the values out: they come back empty.
-    pub keys_only: bool,
-}
-
-impl Default for ScanOptions {
-    fn default() -> Self {
-        let (start, end) = (Bound::Unbounded, Bound::Unbounded);
-        Self { start, end, reverse: false, limit: None, keys_only: false }
-    }
-}
+use wire::UploadBody;
 
 /// Why a keyspace could not be looked up.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -97,69 +42,6 @@ impl fmt::Display for LookupError {
 }
 
 impl std::error::Error for LookupError {}
-
-/// What a CAS must find, with its bytes.
-#[derive(Debug)]
-pub(crate) enum OwnedExpect {
-    Version(u64),
-    Value(Vec<u8>),
-}
-
-impl OwnedExpect {
-    fn lent(&self) -> Expect<'_> {
-        match self {
-            Self::Version(version) => Expect::Version(*version),
-            Self::Value(value) => Expect::Value(value),
-        }
-    }
-}
-
-impl From<Expect<'_>> for OwnedExpect {
-    fn from(expect: Expect<'_>) -> Self {
-        match expect {
-            Expect::Version(version) => Self::Version(version),
-            Expect::Value(value) => Self::Value(value.to_vec()),
-        }
-    }
-}
-
-/// What a CAS leaves, with its bytes.
-#[derive(Debug)]
-pub(crate) enum OwnedNew {
-    Value(Vec<u8>),
-    Same,
-    Nothing,
-}
-
-impl From<New<'_>> for OwnedNew {
-    fn from(new: New<'_>) -> Self {
-        match new {
-            New::Value(value) => Self::Value(value.to_vec()),
-            New::Same => Self::Same,
-            New::Nothing => Self::Nothing,
-        }
-    }
-}
-
-/// A request on its way from a caller to the machine.
-#[derive(Debug)]
-pub(crate) enum OwnedRequest {
-    Get { key: Vec<u8> },
-    Put { key: Vec<u8>, value: Vec<u8>, expiry: Expiry },
-    Del { key: Vec<u8> },
-    Cas { key: Vec<u8>, expect: OwnedExpect, new: OwnedNew, expiry: Expiry },
-    Incr { key: Vec<u8>, delta: i64 },
-    Batch { steps: Vec<OwnedStep> },
-    Mget { keys: Vec<Vec<u8>>, within: Option<Duration> },
-    Mset { entries: Vec<(Vec<u8>, Vec<u8>)>, expiry: Expiry, within: Option<Duration> },
-    Mdel { keys: Vec<Vec<u8>>, within: Option<Duration> },
-    PutParts { key: Vec<u8>, upload: UploadBody, first: u32, part_len: usize, bytes: Vec<u8> },
-    GetParts { key: Vec<u8>, upload: UploadBody, first: u32, count: u32 },
-    Seal { key: Vec<u8>, manifest: ManifestBody, expect: Option<OwnedExpect>, expiry: Expiry },
-    Range(ScanOptions),
-    Scan(Matches),
-    Count,
-}
 
 /// What a caller wants to know.
 #[derive(Debug)]
@@ -263,66 +145,7 @@ impl Driver {
             Question::Describe(name) => return self.machine.describe(now, name),
             Question::Of(keyspace, request) => (keyspace, request),
         };
-        let request = match request {
-            OwnedRequest::Get { key } => Request::Get { key },
-            OwnedRequest::Put { key, value, expiry } => {
-                Request::Put { key, value, expiry: *expiry }
-            }
-            OwnedRequest::Del { key } => Request::Del { key },
-            OwnedRequest::Cas { key, expect, new, expiry } => {
-                let expect = expect.lent();
-                let new = match new {
-                    OwnedNew::Value(value) => New::Value(value),
-                    OwnedNew::Same => New::Same,
-                    OwnedNew::Nothing => New::Nothing,
-                };
-                Request::Cas { key, expect, new, expiry: *expiry }
-            }
-            OwnedRequest::PutParts { key, upload, first, part_len, bytes } => Request::PutParts {
-                key,
-                upload: *upload,
-                first: *first,
-                part_len: *part_len,
-                bytes,
-            },
-            OwnedRequest::GetParts { key, upload, first, count } => {
-                Request::GetParts { key, upload: *upload, first: *first, count: *count }
-            }
-            OwnedRequest::Seal { key, manifest, expect, expiry } => {
-                let expect = expect.as_ref().map(OwnedExpect::lent);
-                Request::Seal { key, manifest: *manifest, expect, expiry: *expiry }
-            }
-            OwnedRequest::Incr { key, delta } => Request::Incr { key, delta: *delta },
-            OwnedRequest::Batch { steps } => {
-                let steps: Vec<Step<'_>> = steps.iter().map(OwnedStep::lent).collect();
-                return self.machine.start(now, keyspace, Request::Batch { steps: &steps });
-            }
-            OwnedRequest::Mget { keys, within } => {
-                let (keys, within) = (&*slices(keys), *within);
-                return self.machine.start(now, keyspace, Request::Mget { keys, within });
-            }
-            OwnedRequest::Mdel { keys, within } => {
-                let (keys, within) = (&*slices(keys), *within);
-                return self.machine.start(now, keyspace, Request::Mdel { keys, within });
-            }
-            OwnedRequest::Mset { entries, expiry, within } => {
-                let entries: Vec<(&[u8], &[u8])> =
-                    entries.iter().map(|(key, value)| (&key[..], &value[..])).collect();
-                let (entries, expiry, within) = (&*entries, *expiry, *within);
-                let request = Request::Mset { entries, expiry, within };
-                return self.machine.start(now, keyspace, request);
-            }
-            OwnedRequest::Range(options) => Request::Range {
-                start: options.start.as_ref().map(Vec::as_slice),
-                end: options.end.as_ref().map(Vec::as_slice),
-                reverse: options.reverse,
-                limit: options.limit,
-                keys_only: options.keys_only,
-            },
-            OwnedRequest::Scan(matches) => matches.request(),
-            OwnedRequest::Count => Request::Count,
-        };
-        self.machine.start(now, keyspace, request)
+        request.lend(|request| self.machine.start(now, keyspace, request))
     }
 }
 
@@ -448,10 +271,6 @@ where
     V: AsRef<[u8]>,
 {
     entries.iter().map(|(key, value)| (key.as_ref().to_vec(), value.as_ref().to_vec())).collect()
-}
-
-fn slices(keys: &[Vec<u8>]) -> Vec<&[u8]> {
-    keys.iter().map(Vec::as_slice).collect()
 }
 
 pub(crate) fn range(reply: Reply) -> Vec<(Vec<u8>, Value)> {

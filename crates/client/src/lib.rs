@@ -63,9 +63,11 @@ mod counters;
 mod encode;
 mod face;
 mod goodbye;
+mod homes;
 mod interval;
 mod machine;
 mod many;
+mod options;
 mod outcome;
 mod owned;
 mod pace;
@@ -84,8 +86,9 @@ pub use crate::coordination::{Coordination, Routes};
 pub use crate::coordinator::Coordinator;
 pub use crate::counters::Counters;
 pub use crate::encode::span_of;
-pub use crate::face::{LookupError, Options, PutOptions, ScanOptions};
+pub use crate::face::LookupError;
 pub use crate::machine::Client;
+pub use crate::options::{Options, PutOptions, ScanOptions};
 pub use crate::outcome::{
     BatchReply, CasReply, DelReply, IncrReply, KeyCount, NotDone, Outcome, Refusal, Reply,
     StoreWords, Ticket, UnknownReason, Value,

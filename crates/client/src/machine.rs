@@ -7,7 +7,7 @@
 
 use crate::config::ClientConfig;
 use crate::counters::Counters;
-use crate::goodbye::Homes;
+use crate::homes::Homes;
 use crate::interval::Interval;
 use crate::many::Many;
 use crate::pace::{Pacer, Path, Way};
@@ -361,10 +361,14 @@ impl Client {
         if pending.op == Op::Put && pending.copies == 0 {
             header.set_directory_clock(told);
         }
-        let apart = self.transmit_apart(seq);
-        self.counters.datagrams += apart.unwrap_or(1);
-        let Some(pending) = self.window.get_mut(seq) else { return };
-        if apart.is_none() {
+        let many = match &pending.owner {
+            Owner::Many(ticket, part) => self.many.get(ticket).map(|many| (many, *part)),
+            Owner::Single(_) | Owner::Describe(..) | Owner::Scan(..) => None,
+        };
+        let past_the_switch =
+            many.and_then(|(many, part)| many.send(part, &mut pending.datagram, &mut self.outbox));
+        self.counters.datagrams += past_the_switch.unwrap_or(1);
+        if past_the_switch.is_none() {
             wire::seal(&mut pending.datagram);
             self.outbox.push_copy(self.route.send(now), &pending.datagram);
         }

@@ -12,12 +12,11 @@ mod flight;
 mod keys;
 
 use crate::config::ClientConfig;
-use crate::coordination::Coordination;
+use crate::coordination::{Coordination, Home};
 use crate::{
     DelReply, Expiry, MANY_KEYS_MAX, NotDone, Outcome, Refusal, Reply, Request, StartError,
     UnknownReason, Value, encode,
 };
-use apart::Home;
 use cluster::Keyspace;
 use flight::{Flight, SHARES, WRITE_SHARES};
 use keys::Keys;

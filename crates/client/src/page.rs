@@ -1,7 +1,7 @@
 //! Pages of a keyspace: its keys in the order of (match value, key), a few at a time.
 
-use crate::face::OwnedRequest;
-use crate::{Request, Value};
+use crate::Value;
+use crate::owned::OwnedRequest;
 use cluster::{Keyspace, Match};
 
 /// Some of the keys of a keyspace, in the order of (match value, key).
@@ -28,23 +28,6 @@ impl PageStart {
     pub const FIRST: Self = Self::Half(0);
 }
 
-/// A scan by match values that owns its bound.
-#[derive(Debug)]
-pub(crate) struct Matches {
-    first: Match,
-    last: Match,
-    after: Option<Vec<u8>>,
-    limit: Option<usize>,
-    keys_only: bool,
-}
-
-impl Matches {
-    pub(crate) fn request(&self) -> Request<'_> {
-        let Self { first, last, limit, keys_only, .. } = *self;
-        Request::Scan { first, last, after: self.after.as_deref(), limit, keys_only }
-    }
-}
-
 /// The upper half of a match value, without its last bit.
 fn half(at: Match) -> u64 {
     u64::try_from(at.0 >> 64).expect("half of a match value") & !1
@@ -62,14 +45,14 @@ pub(crate) fn request(
         PageStart::After(key) => (keyspace.match_value(key), Some(key.clone())),
     };
     let limit = count.max(1).checked_add(1);
-    OwnedRequest::Scan(Matches { first, last: Match::MAX, after, limit, keys_only })
+    OwnedRequest::Scan { first, last: Match::MAX, after, limit, keys_only }
 }
 
 /// What asks for all keys with these upper 32 bits of their match value, however many they are.
 pub(crate) fn request_all(bits: u32, keys_only: bool) -> OwnedRequest {
     let first = Match(u128::from(bits) << 96);
     let last = Match(first.0 | u128::MAX >> 32);
-    OwnedRequest::Scan(Matches { first, last, after: None, limit: None, keys_only })
+    OwnedRequest::Scan { first, last, after: None, limit: None, keys_only }
 }
 
 /// Makes a page of one entry more than it is to have.
@@ -116,7 +99,7 @@ mod tests {
         let crowd = cut(&keyspace, entries[1..].to_vec(), 2);
         let last = entry(4, 2).0;
         assert_eq!((crowd.entries.len(), crowd.next), (2, Some(PageStart::After(last.clone()))));
-        let OwnedRequest::Scan(Matches { first, after, .. }) =
+        let OwnedRequest::Scan { first, after, .. } =
             request(&keyspace, &PageStart::After(last.clone()), 2, true)
         else {
             panic!("a page is a scan")

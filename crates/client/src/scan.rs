@@ -6,12 +6,16 @@
 //! wanted; what it says about anything that is not open in its ask has been said before and is left
 //! out. So no entry is lost or doubled, and the scan is complete when nothing is open or wanted.
 
+mod drive;
+mod terms;
+
+pub(crate) use terms::{Shows, Terms};
+
 use crate::interval::Interval;
-use crate::{Client, KeyCount, Outcome, Refusal, Reply, StartError, Ticket, Value};
+use crate::{KeyCount, Refusal, Reply, Value};
 use cluster::{Keyspace, Match};
 use machine::Instant;
 use std::collections::{BTreeSet, VecDeque};
-use std::ops::Bound;
 use std::sync::Arc;
 use wire::{DropReason, Fields as _, HEADER_LEN, RangeCountBody, RangeEntries, flag, hop_flag};
 
@@ -36,31 +40,6 @@ pub(crate) struct Scan {
     bytes_max: usize,
     /// Given up at this time unless there is progress.
     pub(crate) deadline: Instant,
-}
-
-/// How a scan is to go through its interval.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Terms {
-    pub(crate) reverse: bool,
-    /// Most entries wanted.
-    pub(crate) limit: Option<usize>,
-    pub(crate) shows: Shows,
-}
-
-/// What a scan is to say of the keys that have a value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Shows {
-    Entries,
-    /// Without their values.
-    Keys,
-    /// Only how many they are.
-    Count,
-}
-
-impl Shows {
-    pub(crate) fn keys_only(yes: bool) -> Self {
-        if yes { Self::Keys } else { Self::Entries }
-    }
 }
 
 /// A part of the interval that is to be asked for.
@@ -332,50 +311,6 @@ impl Scan {
             self.chunks.reverse();
         }
         Reply::Range(self.chunks.into_iter().flatten().collect())
-    }
-}
-
-impl Client {
-    /// Starts a scan between bounds on keys.
-    pub(crate) fn start_range(
-        &mut self,
-        now: Instant,
-        keyspace: &Arc<Keyspace>,
-        (start, end): (Bound<&[u8]>, Bound<&[u8]>),
-        terms: Terms,
-    ) -> Result<Ticket, StartError> {
-        if !keyspace.is_ordered() {
-            return Err(StartError::NotOrdered);
-        }
-        for bound in [start, end] {
-            if let Bound::Included(key) | Bound::Excluded(key) = bound
-                && key.len() > wire::KEY_MAX
-            {
-                return Err(StartError::KeyTooLong { len: key.len() });
-            }
-        }
-        Ok(self.start_scan(now, keyspace, Interval::new(keyspace, start, end), terms))
-    }
-
-    /// Starts a scan of an interval; `None` holds no key.
-    pub(crate) fn start_scan(
-        &mut self,
-        now: Instant,
-        keyspace: &Arc<Keyspace>,
-        interval: Option<Interval>,
-        terms: Terms,
-    ) -> Ticket {
-        let ticket = self.ticket();
-        let (Some(interval), true) = (interval, terms.limit != Some(0)) else {
-            self.conclude(ticket, Outcome::Done(Reply::Range(Vec::new())));
-            return ticket;
-        };
-        let deadline = now + self.config.deadline;
-        let bytes_max = self.config.result_bytes_max;
-        let scan = Scan::new(Arc::clone(keyspace), interval, terms, bytes_max, deadline);
-        self.scans.insert(ticket, scan);
-        self.feed_scan(now, ticket);
-        ticket
     }
 }
 

@@ -2,15 +2,10 @@
 //! the map has changed since it was dealt, its keys go to as many nodes as it takes.
 
 use super::{Many, Part};
-use crate::coordination::{Coordination, Routes, Tail};
-use crate::machine::Client;
-use crate::window::Owner;
-use cluster::PartitionId;
+use crate::coordination::{Coordination, Home, Routes, Tail};
+use machine::Outbox;
 use std::sync::Arc;
 use wire::{Fields as _, HEADER_LEN, MGET_GROUPS_MAX, MGET_KEYS_MAX};
-
-/// Who answers reads of a key, and in which partition it lies; `None` if nobody does.
-pub(super) type Home = Option<(Tail, PartitionId)>;
 
 impl Many {
     /// Puts the keys of each node beside each other, so that its datagrams are full.
@@ -26,7 +21,7 @@ impl Many {
     }
 
     /// Goes by another map from now on, if by any.
-    fn follow(&mut self, coordination: &Coordination) {
+    pub(crate) fn follow(&mut self, coordination: &Coordination) {
         self.coordination.follow(coordination);
         if let Some(directory) = self.coordination.directory().map(Arc::clone) {
             self.find_homes(&directory);
@@ -77,38 +72,27 @@ impl Many {
         }
         targets
     }
-}
 
-impl Client {
-    /// From now on multigets are taken apart so; those that have been started go on as they were,
-    /// but for the map that a client goes by.
-    pub fn coordinate(&mut self, coordination: Coordination) {
-        self.many.values_mut().for_each(|many| many.follow(&coordination));
-        self.config.coordination = coordination;
-    }
-
-    /// Sends a copy of an MGET past the switch, if it goes there; gives the number of datagrams.
-    pub(crate) fn transmit_apart(&mut self, seq: u64) -> Option<u64> {
-        let pending = self.window.get_mut(seq)?;
-        let Owner::Many(ticket, part) = &pending.owner else { return None };
-        let many = self.many.get(ticket)?;
-        let directory = match &many.coordination {
+    /// Sends a copy of the datagram of a part past the switch, if it goes there; gives the number
+    /// of datagrams.
+    pub(crate) fn send(&self, part: Part, datagram: &mut [u8], outbox: &mut Outbox) -> Option<u64> {
+        let directory = match &self.coordination {
             Coordination::Switch | Coordination::Assisted(_) => return None,
             Coordination::Client(directory) => directory,
             Coordination::Coordinator(to) => {
-                wire::seal(&mut pending.datagram);
-                self.outbox.push_copy(*to, &pending.datagram);
+                wire::seal(datagram);
+                outbox.push_copy(*to, datagram);
                 return Some(1);
             }
         };
-        let targets = many.targets(directory, *part);
+        let targets = self.targets(directory, part);
         for (tail, bitmap) in &targets {
-            let header = pending.datagram.first_chunk_mut::<HEADER_LEN>();
+            let header = datagram.first_chunk_mut::<HEADER_LEN>();
             let header = header.expect("every request was emitted with a header");
             directory.stamp(header, *tail);
             header.set_bitmap(*bitmap);
-            wire::seal(&mut pending.datagram);
-            self.outbox.push_copy(tail.endpoint, &pending.datagram);
+            wire::seal(datagram);
+            outbox.push_copy(tail.endpoint, datagram);
         }
         Some(targets.len() as u64)
     }

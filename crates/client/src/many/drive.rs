@@ -1,6 +1,7 @@
 //! The part of the machine that feeds requests for many keys, takes their answers and ends them.
 
 use super::{Answered, Limits, Many, Part};
+use crate::coordination::Coordination;
 use crate::machine::Client;
 use crate::window::{Owner, Pending};
 use crate::{Expiry, NotDone, Outcome, Reply, Request, StartError, Ticket};
@@ -10,6 +11,13 @@ use std::sync::Arc;
 use wire::{DropReason, MgetEntries, PartKey};
 
 impl Client {
+    /// From now on multigets are taken apart so; those that have been started go on as they were,
+    /// but for the map that a client goes by.
+    pub fn coordinate(&mut self, coordination: Coordination) {
+        self.many.values_mut().for_each(|many| many.follow(&coordination));
+        self.config.coordination = coordination;
+    }
+
     /// Starts a request for many keys.
     pub(crate) fn start_many(
         &mut self,
