@@ -19,7 +19,7 @@ use cluster::{
 use compare::{Comparison, compare};
 use leftovers::Leftovers;
 use machine::Instant;
-use plan::{Case, Outlook, Sight, Step};
+use plan::{Case, Outlook, Reason, Sight, Step};
 use replica_counts::{Intent, Intents, Tally};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -206,7 +206,8 @@ impl Chains {
             return;
         }
         ledger.state.advance(now);
-        let changed = format!("revision {}", ledger.revision());
+        let revision = ledger.revision();
+        let changed = format!("revision {revision}");
         let mut by_reason: BTreeMap<Reason, Vec<&Step>> = BTreeMap::new();
         for (_, step) in &steps {
             by_reason.entry(step.reason).or_default().push(step);
@@ -227,7 +228,7 @@ impl Chains {
             }
             let lost = partition.chain.iter().filter(|node| !step.next.chain.contains(node));
             for node in lost {
-                self.leftovers.note_lost(*node, partition.id, ledger.revision());
+                self.leftovers.note_lost(*node, partition.id, revision);
             }
             *partition = step.next;
         }

@@ -5,6 +5,7 @@
 
 mod category;
 mod rules;
+mod secret;
 mod user;
 
 pub(crate) use category::CATEGORIES;
@@ -12,7 +13,7 @@ pub use user::User;
 pub(crate) use user::{CHECKED_KEYS_MAX, Denied};
 
 use bytes::Bytes;
-use sha2::{Digest as _, Sha256};
+use secret::{hash, hex};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
@@ -20,9 +21,6 @@ use subtle::ConstantTimeEq as _;
 
 /// The user that every connection is until it says otherwise.
 pub const DEFAULT_USER: &str = "default";
-
-/// What a password is kept as.
-type Hash = [u8; 32];
 
 /// All users, by name.
 #[derive(Clone, Debug)]
@@ -133,14 +131,6 @@ impl Acl {
         }
         user.filter(|user| user.on && (user.nopass || right)).cloned()
     }
-}
-
-fn hash(password: &[u8]) -> Hash {
-    Sha256::digest(password).into()
-}
-
-fn hex(hash: &Hash) -> String {
-    data_encoding::HEXLOWER.encode(hash)
 }
 
 #[cfg(test)]

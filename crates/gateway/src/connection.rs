@@ -9,8 +9,11 @@
 //! that sends more than it reads holds up nobody but itself.
 
 mod account;
+mod bracket;
+mod event;
 mod events;
 mod guess;
+mod held;
 mod long;
 mod overlap;
 mod pressure;
@@ -26,11 +29,12 @@ use crate::stats::HeldBack;
 use crate::store::{Incoming, Seen, Watched};
 use crate::stream::Stream;
 use crate::{Reply, Store};
-use account::{UNDER_WAY_BYTES_MAX, give_back, held_by};
+use bracket::Bracket;
 use bytes::{Bytes, BytesMut};
-use events::Event;
+use event::Event;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesOrdered;
+use held::{UNDER_WAY_BYTES_MAX, give_back, held_by};
 use overlap::{Kind, Overlap, Turn, UnderWay, Verdict};
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -40,7 +44,6 @@ use std::task::Context;
 use std::time::Duration;
 use tokio::sync::mpsc::Receiver;
 use tokio::time::{Instant, Sleep, sleep, timeout};
-use transaction::Bracket;
 
 /// Commands of one connection that are under way at once. A multiple of what keeps a cluster busy,
 /// and little enough that no connection crowds out the others.

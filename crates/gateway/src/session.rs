@@ -9,55 +9,21 @@ mod hotkeys;
 mod info;
 mod latency;
 mod users;
+mod words;
+
+pub(crate) use words::{Answer, Peer, Replies, SYNTAX};
 
 use crate::Reply;
-use crate::acl::{Acl, User};
+use crate::acl::Acl;
 use crate::clients::Entry;
 use crate::command::{self, Found, Run, Session};
 use crate::resp::Version;
 use crate::shared::Shared;
 use bytes::Bytes;
-use futures_util::future::BoxFuture;
 use std::sync::Arc;
 use std::time::Duration;
+use words::{NOT_AN_INTEGER, arg, integer};
 
-/// The client of a connection.
-pub(crate) struct Peer {
-    pub(crate) entry: Arc<Entry>,
-    pub(crate) protocol: Version,
-    /// Who it is; `None` before it has said so, if it must.
-    pub(crate) user: Option<Arc<User>>,
-    pub(crate) replies: Replies,
-}
-
-/// Which replies a client wants.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Replies {
-    On,
-    Off,
-    /// Neither that of the command that said so nor the next.
-    SkipThis,
-    SkipNext,
-}
-
-/// What becomes of a command.
-pub(crate) enum Answer {
-    Now(Reply),
-    /// And then the connection is closed.
-    Last(Reply),
-    Later(BoxFuture<'static, Reply>),
-}
-
-impl From<Reply> for Answer {
-    fn from(reply: Reply) -> Self {
-        Self::Now(reply)
-    }
-}
-
-/// What Redis says about words that it does not expect.
-pub(crate) const SYNTAX: Reply = Reply::error("ERR syntax error");
-/// What Redis says about something that is no number.
-const NOT_AN_INTEGER: Reply = Reply::error("ERR value is not an integer or out of range");
 /// Arguments of a command about the connection or the server. Each may cost a line of the reply, or
 /// a look at everything that is counted.
 const ARGS_MAX: usize = 1024;
@@ -114,25 +80,6 @@ impl Peer {
             Session::Wait => wait(shared, args).into(),
         }
     }
-}
-
-/// An argument; none is empty.
-fn arg(args: &[Bytes], at: usize) -> Bytes {
-    args.get(at).cloned().unwrap_or_default()
-}
-
-/// A number in an argument.
-fn integer(args: &[Bytes], at: usize) -> Option<i64> {
-    std::str::from_utf8(args.get(at)?).ok()?.parse().ok()
-}
-
-/// Text in a client's own words, for an error.
-fn quoted(text: &[u8]) -> String {
-    String::from_utf8_lossy(text).into_owned()
-}
-
-fn error(text: String) -> Reply {
-    Reply::Error(text.into())
 }
 
 fn status(text: &'static str) -> Reply {

@@ -1,7 +1,8 @@
 //! Rules of users, in the words of Redis.
 
+use super::category::CATEGORIES;
+use super::secret::{Hash, hash};
 use super::user::{CommandRule, KeyRule, User, Whom};
-use super::{CATEGORIES, Hash, hash};
 use crate::command;
 
 /// Makes a rule hold for a user.

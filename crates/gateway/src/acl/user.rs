@@ -1,6 +1,6 @@
 //! A user: what it is known by, and what it may do.
 
-use super::{Hash, hex};
+use super::secret::{Hash, hex};
 use crate::command::{self, Access, Found, Spec};
 use crate::glob::{Pattern, TooLong};
 use bytes::Bytes;

@@ -1,7 +1,8 @@
 //! From a name to the command: every command and subcommand has a number, under which it is counted
 //! and allowed.
 
-use super::{Spec, all, session};
+use super::spec::Spec;
+use super::{keyed, session};
 use crate::Reply;
 use bytes::Bytes;
 use std::collections::BTreeSet;
@@ -20,6 +21,11 @@ pub struct Found {
 #[must_use]
 pub fn numbered() -> &'static [&'static Spec] {
     &INDEX.specs
+}
+
+/// All commands, in the order of the table; subcommands are not among them.
+pub fn all() -> impl Iterator<Item = &'static Spec> {
+    keyed::table::all().chain(session::table::TABLE)
 }
 
 /// The command of that name, in letters of any case.
@@ -86,7 +92,7 @@ static INDEX: LazyLock<Index> = LazyLock::new(|| {
     let mut by_name: Vec<_> = specs.iter().map(|spec| spec.name).zip(0..).collect();
     by_name.sort_unstable();
     let subcommands_from = specs.len();
-    specs.extend(session::subcommands());
+    specs.extend(session::table::subcommands());
     let (commands, subcommands) = specs.split_at(subcommands_from);
     let owners: BTreeSet<&str> =
         subcommands.iter().filter_map(|it| Some(it.name.split_once('|')?.0)).collect();

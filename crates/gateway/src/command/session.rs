@@ -1,8 +1,6 @@
 //! Commands about the connection and the server, which the session carries out.
 
-mod table;
-
-pub(super) use table::{TABLE, subcommands};
+pub(super) mod table;
 
 /// What a session can do. The help of a command is made from the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

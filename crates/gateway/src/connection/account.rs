@@ -2,20 +2,13 @@
 //! memory, and whoever ends those that keep a place for nothing.
 
 use super::Connection;
-use bytes::{Bytes, BytesMut};
+use super::held::held_by;
+use bytes::BytesMut;
 use std::future::poll_fn;
 use std::sync::atomic::Ordering;
 use std::task::Context;
 use std::time::Duration;
 use tokio::time::timeout;
-
-/// Bytes of the arguments of commands under way beyond which none is started. One may be longer.
-pub(super) const UNDER_WAY_BYTES_MAX: usize = 16 << 20;
-
-/// What arguments hold on to, about: their bytes, and what each of them is kept in.
-pub(super) fn held_by(args: &[Bytes]) -> usize {
-    args.iter().map(Bytes::len).sum::<usize>() + size_of_val(args)
-}
 
 impl Connection {
     /// Notes what is held, and ends connections if all hold too much.
@@ -63,16 +56,6 @@ const EVICTED: &[u8] = b"-ERR all clients together hold more than maxmemory-clie
                          is among those that hold most\r\n";
 /// How long it is tried to say so.
 const EVICTED_TIME_MAX: Duration = Duration::from_secs(1);
-
-/// Bytes of an empty buffer that are kept for the next use. Above it, they are given back.
-const KEPT_MAX: usize = 512;
-
-/// Gives the memory of an empty buffer back if it is much.
-pub(super) fn give_back(buffer: &mut BytesMut) {
-    if buffer.is_empty() && buffer.capacity() > KEPT_MAX {
-        *buffer = BytesMut::new();
-    }
-}
 
 impl Drop for Connection {
     fn drop(&mut self) {

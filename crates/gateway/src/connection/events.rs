@@ -1,6 +1,7 @@
 //! What a connection waits for, and what it finds when it is woken.
 
-use super::account::{UNDER_WAY_BYTES_MAX, give_back};
+use super::event::Event;
+use super::held::{UNDER_WAY_BYTES_MAX, give_back};
 use super::{Connection, OUTPUT_MAX, OVERLAP_MAX};
 use crate::stream::Stream;
 use bytes::Buf as _;
@@ -9,21 +10,6 @@ use std::pin::Pin;
 use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 use tokio::time::Sleep;
-
-/// What a connection waits for.
-pub(super) enum Event {
-    /// Commands are done, and their replies wait to be written.
-    Ended,
-    Read,
-    Wrote,
-    Resumed,
-    /// The gateway ends.
-    Drain,
-    /// Nothing more can be done for this client.
-    Over,
-    /// It holds too much.
-    Evicted,
-}
 
 impl Connection {
     pub(super) fn poll_event(&mut self, context: &mut Context<'_>) -> Poll<Event> {

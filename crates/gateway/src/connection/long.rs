@@ -1,7 +1,7 @@
 //! Long values of a connection, piece by piece: one that comes in with a SET, and one that leaves
 //! as a reply.
 
-use super::events::Event;
+use super::event::Event;
 use super::{Connection, OUTPUT_MAX};
 use crate::command;
 use crate::store::too_long_together;

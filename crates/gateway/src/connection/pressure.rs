@@ -1,6 +1,6 @@
 //! Back-pressure: why nothing is read from a client at the moment, counted.
 
-use super::account::UNDER_WAY_BYTES_MAX;
+use super::held::UNDER_WAY_BYTES_MAX;
 use super::{Connection, OUTPUT_MAX, OVERLAP_MAX};
 use crate::stats::HeldBack;
 use std::sync::atomic::Ordering;

@@ -1,5 +1,6 @@
 //! MULTI, EXEC and their kin: what a connection queues, and what it watches.
 
+use super::bracket::{Bracket, Queue, WATCHED_MAX};
 use super::{Connection, Ended};
 use crate::Reply;
 use crate::command::{
@@ -17,56 +18,12 @@ use tokio::time::Instant;
 const COMMANDS_MAX: usize = 1024;
 /// Bytes of their arguments: more than one batch could carry, and what a connection may keep.
 const BYTES_MAX: usize = 1 << 20;
-/// Keys that a connection watches: far more than a transaction can be about.
-const WATCHED_MAX: usize = 1024;
-
-/// What a connection has queued and watches.
-#[derive(Debug, Default)]
-pub(super) struct Bracket {
-    /// After MULTI.
-    queue: Option<Queue>,
-    watched: Watched,
-}
-
-#[derive(Debug, Default)]
-struct Queue {
-    commands: Vec<(Found, Vec<Bytes>)>,
-    bytes: usize,
-    /// A command was refused: EXEC will be.
-    broken: bool,
-}
 
 /// A command of a transaction, or what comes of one that is not about keys.
 enum Slot {
     Keyed(Queued),
     Ready(Ran),
     Later(BoxFuture<'static, Reply>),
-}
-
-impl Bracket {
-    pub(super) fn is_open(&self) -> bool {
-        self.queue.is_some()
-    }
-
-    /// A command within it was refused.
-    pub(super) fn note_refusal(&mut self) {
-        if let Some(queue) = &mut self.queue {
-            queue.broken = true;
-        }
-    }
-
-    /// Keys that were read for WATCH. Of one that is watched already the first version counts. They
-    /// are copies, which do not hold on to all that was read with them.
-    fn watch(&mut self, read: Watched) {
-        for (key, version) in read {
-            self.watched.entry(Bytes::copy_from_slice(&key)).or_insert(version);
-        }
-    }
-
-    /// Whether there is no room for so many more keys.
-    fn is_full_with(&self, more: usize) -> bool {
-        self.watched.len() + more > WATCHED_MAX
-    }
 }
 
 /// Whether a command is carried out at once, also within a transaction.

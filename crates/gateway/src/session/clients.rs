@@ -1,7 +1,7 @@
 //! CLIENT: what connections know and do of each other.
 
 use super::handshake::{set_info, told_name};
-use super::{Answer, NOT_AN_INTEGER, Peer, Replies, SYNTAX, arg, error, integer, quoted};
+use super::words::{Answer, NOT_AN_INTEGER, Peer, Replies, SYNTAX, arg, error, integer, quoted};
 use crate::Reply;
 use crate::clients::Entry;
 use crate::command::{Client, numbered};

@@ -1,6 +1,6 @@
 //! COMMAND: what there is, from the table.
 
-use super::{SYNTAX, arg, error};
+use super::words::{SYNTAX, arg, error};
 use crate::Reply;
 use crate::command::{self, Access, Command, Found, Keys, Run, Spec};
 use crate::glob::Pattern;

@@ -1,6 +1,6 @@
 //! CONFIG: parameters, and statistics set to zero.
 
-use super::{SYNTAX, error, quoted};
+use super::words::{SYNTAX, error, quoted};
 use crate::Reply;
 use crate::command::Config;
 use crate::glob::Pattern;

@@ -1,6 +1,6 @@
 //! HELLO, AUTH and RESET: who the client is, and what it speaks.
 
-use super::{Peer, Replies, arg, error, quoted};
+use super::words::{Peer, Replies, arg, error, quoted};
 use crate::Reply;
 use crate::acl::{DEFAULT_USER, User};
 use crate::clients::ClientInfo;
@@ -42,7 +42,7 @@ impl Peer {
             }
             [_, password] => (Bytes::from_static(DEFAULT_USER.as_bytes()), password),
             [_, name, password] => (name.clone(), password),
-            _ => return super::SYNTAX,
+            _ => return super::words::SYNTAX,
         };
         if self.shows(shared, &name, password) { Reply::OK } else { WRONG_PASSWORD }
     }
@@ -76,7 +76,7 @@ impl Peer {
             Some(version) => match version.as_ref() {
                 b"2" => Version::Two,
                 b"3" => Version::Three,
-                other if super::integer(args, 1).is_some() || other.is_empty() => {
+                other if super::words::integer(args, 1).is_some() || other.is_empty() => {
                     return Reply::error("NOPROTO unsupported protocol version");
                 }
                 _ => {

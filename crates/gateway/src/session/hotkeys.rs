@@ -2,7 +2,7 @@
 //! Redis samples processor time and bytes while somebody has told it to, here requests of all
 //! clients of the cluster are counted all the time. So START and STOP say only what GET is about.
 
-use super::{Answer, SYNTAX, error, integer};
+use super::words::{Answer, SYNTAX, error, integer};
 use crate::Reply;
 use crate::command::HotKeys;
 use crate::hot::HotKey;

@@ -1,7 +1,7 @@
 //! INFO: figures in the sections of Redis, true ones only.
 
 use super::handshake::REDIS_VERSION;
-use super::{Answer, quoted};
+use super::words::{Answer, quoted};
 use crate::Reply;
 use crate::clients::Entry;
 use crate::memory;

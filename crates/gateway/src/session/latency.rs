@@ -1,6 +1,6 @@
 //! LATENCY and SLOWLOG: how long commands took.
 
-use super::{NOT_AN_INTEGER, integer, quoted};
+use super::words::{NOT_AN_INTEGER, integer, quoted};
 use crate::Reply;
 use crate::command::{Latency, Slowlog};
 use crate::shared::Shared;

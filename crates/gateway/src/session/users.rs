@@ -1,6 +1,6 @@
 //! ACL: who may do what.
 
-use super::{Peer, SYNTAX, arg, error, quoted};
+use super::words::{Peer, SYNTAX, arg, error, quoted};
 use crate::Reply;
 use crate::acl::{CATEGORIES, DEFAULT_USER, User};
 use crate::command::{self, Acl};

@@ -2,8 +2,10 @@
 //! stream, to the client and from it.
 
 use super::errors::{Answer, SYNTAX, not_read, not_written};
+use super::incoming::Incoming;
 use super::limits;
-use super::strings::{Condition, set_terms};
+use super::looked::{Looked, WHOLE_MAX};
+use super::terms::{Condition, set_terms};
 use super::{Store, access};
 use crate::Reply;
 use crate::reply::Long;
@@ -12,69 +14,9 @@ use client::asynchronous::{Download, Upload};
 use client::{CasReply, Expect, Expiry, NotDone, Outcome, PutOptions, Refusal, Value};
 use std::ops::Range;
 use tokio::sync::mpsc;
-use tokio::task::JoinHandle;
-
-/// Replies of more bytes than this leave piece by piece, as the client takes them.
-pub(super) const WHOLE_MAX: u64 = 256 << 10;
 
 /// How often a reply begins again because the value was replaced before its first byte left.
 const TRIES_MAX: u32 = 8;
-
-/// A value that is on its way into the cluster while the rest of its command is still to come.
-pub(crate) struct Incoming {
-    pieces: mpsc::Sender<Bytes>,
-    upload: JoinHandle<Result<Upload, Refusal>>,
-}
-
-impl Incoming {
-    /// Where pieces of it go; no more than two wait there.
-    pub(crate) fn pieces(&self) -> &mpsc::Sender<Bytes> {
-        &self.pieces
-    }
-}
-
-/// A key's value that was looked at, and not read if it is long.
-#[expect(clippy::large_enum_variant, reason = "there is one at a time, and not for long")]
-pub(super) enum Looked {
-    /// What the cluster has.
-    Stored(Download),
-    /// What a transaction has read or written, whole.
-    Noted(Value),
-}
-
-impl Looked {
-    /// Bytes of the value.
-    pub(super) fn len(&self) -> u64 {
-        match self {
-            Self::Stored(found) => found.len,
-            Self::Noted(found) => found.value.len() as u64,
-        }
-    }
-
-    fn version(&self) -> u64 {
-        match self {
-            Self::Stored(found) => found.version,
-            Self::Noted(found) => found.version,
-        }
-    }
-
-    /// Whether most of it is still to be read.
-    pub(super) fn is_long(&self) -> bool {
-        matches!(self, Self::Stored(found) if found.is_long())
-    }
-
-    /// The value, without its bytes if they are still to be read.
-    pub(super) async fn at_once(self) -> Answer<Value> {
-        let mut found = match self {
-            Self::Stored(found) => found,
-            Self::Noted(found) => return Ok(found),
-        };
-        let Download { version, expiry_ms, now_ms, .. } = found;
-        let big = found.is_long();
-        let piece = if big { None } else { found.piece().await.into_result().map_err(not_read)? };
-        Ok(Value { value: piece.unwrap_or_default(), version, expiry_ms, now_ms, big })
-    }
-}
 
 impl Store {
     /// Begins to take a value for a key.

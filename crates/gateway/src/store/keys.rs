@@ -2,7 +2,7 @@
 
 use super::Store;
 use super::errors::{Answer, NOT_AN_INTEGER, SYNTAX, shown};
-use super::numbers::integer;
+use super::integers::integer;
 use super::ranges::length;
 use crate::Reply;
 use crate::hot::HotKey;

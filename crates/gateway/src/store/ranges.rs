@@ -3,8 +3,8 @@
 use super::Store;
 use super::access::{Change, Step};
 use super::errors::{Answer, NOT_AN_INTEGER};
+use super::integers::integer;
 use super::limits;
-use super::numbers::integer;
 use crate::Reply;
 use bytes::Bytes;
 use client::Expiry;

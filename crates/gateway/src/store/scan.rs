@@ -6,7 +6,7 @@
 
 use super::Store;
 use super::errors::{Answer, NOT_AN_INTEGER, SYNTAX, not_read};
-use super::numbers::integer;
+use super::integers::integer;
 use crate::Reply;
 use crate::cursors::Meaning;
 use crate::glob::{Pattern, Sieve};

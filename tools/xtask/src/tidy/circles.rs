@@ -13,8 +13,8 @@ use paths::Modules;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Where there is none, and none may come.
-const CLEAN: [&str; 8] =
-    ["bench", "cli", "client", "console", "controller", "lab", "machine", "switch"];
+const CLEAN: [&str; 9] =
+    ["bench", "cli", "client", "console", "controller", "gateway", "lab", "machine", "switch"];
 
 /// Where there are some left. A crate that has none is moved to those above, and stays there.
 const LEFT: [&str; 1] = ["node"];

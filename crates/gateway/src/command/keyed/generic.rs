@@ -1,7 +1,7 @@
 //! Commands about keys, whatever their values.
 
-use super::{ALL, Keyed, ONE, SECOND, TWO};
-use crate::command::{Access, Run, Spec};
+use super::Keyed;
+use crate::command::spec::{ALL, Access, ONE, Run, SECOND, Spec, TWO};
 
 pub(super) static TABLE: &[Spec] = &[
     Spec {

@@ -1,7 +1,7 @@
 //! Commands about all keys.
 
 use super::Keyed;
-use crate::command::{Access, Keys, Run, Spec};
+use crate::command::spec::{Access, Keys, Run, Spec};
 
 pub(super) static TABLE: &[Spec] = &[
     Spec {

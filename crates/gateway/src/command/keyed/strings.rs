@@ -1,7 +1,7 @@
 //! Commands about values.
 
-use super::{ALL, Keyed, ONE, PAIRS};
-use crate::command::{Access, Run, Spec};
+use super::Keyed;
+use crate::command::spec::{ALL, Access, ONE, PAIRS, Run, Spec};
 
 pub(super) static TABLE: &[Spec] = &[
     Spec {

@@ -1,7 +1,7 @@
 //! The table of commands about the connection and the server.
 
 use super::{Acl, Client, Command, Config, HotKeys, Latency, Session, Slowlog, Transaction};
-use crate::command::{Access, Keys, Run, Spec};
+use crate::command::spec::{Access, Keys, Run, Spec};
 
 /// Who may use what: categories of Redis.
 type Categories = &'static [&'static str];
