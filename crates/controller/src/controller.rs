@@ -128,8 +128,7 @@ impl Controller {
         let is_due = |peer: &Peer| peer.in_flight.is_none() && peer.due <= now;
         // `Member` sorts switches first; nodes are to install a revision before switches use it.
         let (member, _) = self.members.iter().rev().find(|(_, peer)| is_due(peer))?;
-        let sources = self.sources();
-        let install = sources.install(member);
+        let install = self.sources().install(member);
         let given = install.as_ref().map(Install::revision);
         assert!(
             given.unwrap_or_default() <= self.ledger.durable(),
@@ -178,7 +177,7 @@ impl Controller {
         };
         peer.in_flight = None;
         let incarnation = report.incarnation;
-        if peer.over.contains(&incarnation) {
+        if peer.is_over(from, &report, &self.ledger.state) {
             return;
         }
         let standing = match (from, &mut report.state) {
@@ -373,10 +372,10 @@ impl Controller {
         };
         let standing = match judge_node(now, state, (node, may_hold), report, blind) {
             Verdict::Stands(Standing::Forgotten) if self.mutant.is(Mutant::TrustTheForgetful) => {
-                take_in(&mut self.ledger, arrival)
+                take_in(&mut self.ledger, peer, arrival)
             }
             Verdict::Stands(standing) => standing,
-            Verdict::TakeIn => take_in(&mut self.ledger, arrival),
+            Verdict::TakeIn => take_in(&mut self.ledger, peer, arrival),
         };
         let known = self.ledger.state.incarnations.get(&node);
         if standing != Standing::Accepted || known == Some(&incarnation) {

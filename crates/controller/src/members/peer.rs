@@ -3,6 +3,7 @@
 use super::lease::Granted;
 use super::sample::Sample;
 use super::standing::Standing;
+use crate::saved::Saved;
 use cluster::{ClusterId, Incarnation, Install, Lease, Member, MemberReport, NodeReport, Report};
 use machine::Instant;
 use std::collections::BTreeSet;
@@ -251,12 +252,28 @@ impl Peer {
         Some(self.granted.grant(terms.cluster, report, heard, revision, terms.lasts))
     }
 
-    /// These incarnations of it are over.
-    pub(super) fn end(&mut self, incarnations: impl Iterator<Item = Incarnation>) {
-        self.over.extend(incarnations);
+    /// Whether this is a late word of an incarnation that is over. One that remembers the one that
+    /// is on record is newer than that: it was the other that came late.
+    pub(crate) fn is_over(&self, member: Member, report: &Report, state: &Saved) -> bool {
+        let (Member::Node(id), MemberReport::Node(it)) = (member, &report.state) else {
+            return false;
+        };
+        let known = state.incarnations.get(&id);
+        self.over.contains(&report.incarnation)
+            && !known.is_some_and(|known| it.past.contains(known))
+    }
+
+    /// It is in this incarnation now, and these are over.
+    pub(super) fn begin(
+        &mut self,
+        incarnation: Incarnation,
+        over: impl Iterator<Item = Incarnation>,
+    ) {
+        self.over.extend(over);
         // Those that it told of before are older still, and long gone.
         while self.over.len() > OVER_MAX {
             self.over.pop_first();
         }
+        self.over.remove(&incarnation);
     }
 }

@@ -25,7 +25,7 @@ pub(crate) struct Arrival<'a> {
 }
 
 /// A node with a memory that the cluster does not know and that holds nothing of it.
-pub(crate) fn take_in(ledger: &mut Ledger, it: Arrival<'_>) -> Standing {
+pub(crate) fn take_in(ledger: &mut Ledger, peer: &mut Peer, it: Arrival<'_>) -> Standing {
     if let Some(member) = it.foreign {
         return Standing::Waiting(member);
     }
@@ -35,6 +35,8 @@ pub(crate) fn take_in(ledger: &mut Ledger, it: Arrival<'_>) -> Standing {
     let (node, StoreId(store)) = (it.node, it.report.store);
     ledger.state.stores.insert(node, it.report.store);
     ledger.state.incarnations.insert(node, it.incarnation);
+    // A word of theirs may still be on its way, and they were never known.
+    peer.begin(it.incarnation, it.report.past.iter().copied());
     ledger.advance(
         it.now,
         format!("node {node} has the new memory {store:016x}"),
@@ -84,7 +86,7 @@ pub(crate) fn begin_incarnation(
         _ => format!("close its {closed} partitions and compare what it holds"),
     };
     ledger.advance(it.now, saw, did);
-    peer.end(past.iter().copied().chain(known));
+    peer.begin(it.incarnation, past.iter().copied().chain(known));
     Standing::Accepted
 }
 

@@ -163,6 +163,25 @@ fn a_late_word_of_a_process_that_was_replaced_does_not_lock_out_the_new_one() {
 }
 
 #[test]
+fn a_late_word_of_a_start_that_was_never_heard_does_not_lock_out_the_present_one() {
+    for the_controller_starts_anew in [false, true] {
+        let mut world = World::new(3, 1);
+        let late = world.report_of(node(1));
+        world.revive(node(1));
+        world.settle();
+        assert_eq!(world.state_of(node(1)), MemberState::Ready);
+        if the_controller_starts_anew {
+            world.restart(world.config.clone());
+            world.live();
+        }
+        let now = world.now;
+        world.controller.handle_report(now, node(1), late);
+        world.live();
+        assert_eq!(world.state_of(node(1)), MemberState::Ready);
+    }
+}
+
+#[test]
 fn two_nodes_with_one_memory_are_not_both_believed() {
     let mut world = World::new(3, 1);
     let copied = world.members[&node(2)].store;
