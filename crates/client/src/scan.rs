@@ -1,6 +1,6 @@
 //! Scans: an interval put together from pieces that come in any order, more than once, or not.
 //!
-//! At every clock the interval asked for is the disjoint union of three: what has been
+//! At every moment the interval asked for is the disjoint union of three: what has been
 //! *covered* by replies that were taken, what is *open* in the asks that wait for an answer, and
 //! what is *wanted* and not asked for yet. A reply moves something from open to covered, or back to
 //! wanted; what it says about anything that is not open in its ask has been said before and is left

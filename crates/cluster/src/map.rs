@@ -237,7 +237,7 @@ impl Map {
             ensure!(length, "partition {id} has a chain of {}", chain.len());
             ensure!(
                 since.len() == chain.len() && !partition.members().is_empty(),
-                "partition {id} has a chain of learners, or replica_records that do not match it"
+                "partition {id} has a chain of learners, or replica records that do not match it"
             );
             let returned = &partition.returned;
             ensure!(

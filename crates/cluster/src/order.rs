@@ -189,7 +189,7 @@ pub struct NodeReport {
     pub caught_up: Vec<(PartitionId, Epoch)>,
     /// Copies that this node is giving to learners.
     pub copies: Vec<CopyProgress>,
-    /// Partitions that it has no replica_record in by the installed assignment, and of which it may
+    /// Partitions that it has no replica record in by the installed assignment, and of which it may
     /// still hold something.
     pub vacating: Vec<PartitionId>,
     /// Number of the newest wish to compare replicas; 0 for none.

@@ -14,8 +14,8 @@ pub enum Bug {
     CommitBeforeBase,
     /// A learner that has caught up goes on taking pieces of the copy.
     CaughtUpTakesPieces,
-    /// Low-water registrations are not copied to a learner.
-    HoldersStayBehind,
+    /// Low-water marks are not copied to a learner.
+    MarksStayBehind,
 }
 
 impl From<Mutant> for Bug {
@@ -29,7 +29,7 @@ impl Bug {
     #[must_use]
     pub fn all() -> Vec<Self> {
         let mutants = Mutant::ALL.into_iter().map(Self::Mutant);
-        let own = [Self::CommitBeforeBase, Self::CaughtUpTakesPieces, Self::HoldersStayBehind];
+        let own = [Self::CommitBeforeBase, Self::CaughtUpTakesPieces, Self::MarksStayBehind];
         mutants.chain(own).filter(|bug| bug.scope().is_some()).collect()
     }
 
@@ -50,7 +50,7 @@ impl Bug {
         Some(match self {
             Self::CommitBeforeBase => joining(&[Put, Create]),
             Self::CaughtUpTakesPieces => Scope { epochs: 3, ..joining(&[Put, Delete]) },
-            Self::HoldersStayBehind => {
+            Self::MarksStayBehind => {
                 let scope = quiet(&[Put, Put]).of_one_client();
                 Scope { epochs: 5, faults: CUT, reorders: true, ..scope }
             }

@@ -5,7 +5,7 @@
 
 use crate::bug::Bug;
 use crate::scope::Scope;
-use crate::state::{Bits, Chain, NODES, Seat, State};
+use crate::state::{Bits, Chain, NODES, Replica, State};
 use arrayvec::ArrayVec;
 use cluster::Mutant;
 
@@ -40,15 +40,15 @@ impl State {
             if planned && !(self.map.open && self.wants_change(scope)) {
                 return None;
             }
-            let stays = |replica_record: &&Seat| !without.has(replica_record.node);
-            if !self.map.members().iter().any(|replica_record| stays(&replica_record)) {
+            let stays = |replica: &&Replica| !without.has(replica.node);
+            if !self.map.members().iter().any(|replica| stays(&replica)) {
                 return None;
             }
             Some(Chain {
                 epoch: self.map.epoch + 1,
                 open: false,
                 has_learner: self.map.learner().is_some_and(|learner| !without.has(learner)),
-                replica_records: self.map.replica_records.iter().filter(stays).copied().collect(),
+                replicas: self.map.replicas.iter().filter(stays).copied().collect(),
             })
         });
         closings.collect()
@@ -59,7 +59,7 @@ impl State {
         let lacking = self.map.members().len() < scope.replicas;
         scope.moves
             || self.caught_up
-            || lacking && !self.map.has_learner && self.map.replica_records.len() < NODES
+            || lacking && !self.map.has_learner && self.map.replicas.len() < NODES
     }
 
     /// The ways to open the chain now: some settled members in some order, and perhaps a learner.
@@ -69,26 +69,20 @@ impl State {
         if self.map.open || self.map.epoch >= scope.epochs || !ready {
             return Vec::new();
         }
-        let learner = self
-            .map
-            .learner()
-            .filter(|_| !self.caught_up)
-            .and_then(|node| self.map.replica_record(node));
-        let full = if learner.is_some() { self.map.members() } else { &self.map.replica_records };
+        let learner =
+            self.map.learner().filter(|_| !self.caught_up).and_then(|node| self.map.replica(node));
+        let full = if learner.is_some() { self.map.members() } else { &self.map.replicas };
         let size = full.len().min(scope.replicas);
         let mut openings = Vec::new();
         for members in arrangements(full, size) {
-            let same = full
-                .iter()
-                .filter(|replica_record| members.contains(replica_record))
-                .eq(members.iter());
+            let same = full.iter().filter(|replica| members.contains(replica)).eq(members.iter());
             if !same && !scope.reorders {
                 continue;
             }
             let room = members.len() < NODES && (scope.moves || members.len() < scope.replicas);
             let learners = match learner {
-                Some(replica_record) if scope.moves => vec![None, Some(replica_record)],
-                Some(replica_record) => vec![Some(replica_record)],
+                Some(replica) if scope.moves => vec![None, Some(replica)],
+                Some(replica) => vec![Some(replica)],
                 None if room => self.candidates(&members),
                 None => vec![None],
             };
@@ -97,7 +91,7 @@ impl State {
                     epoch: self.map.epoch + 1,
                     open: true,
                     has_learner: learner.is_some(),
-                    replica_records: members.iter().copied().chain(learner).collect(),
+                    replicas: members.iter().copied().chain(learner).collect(),
                 });
             }
         }
@@ -105,15 +99,14 @@ impl State {
     }
 
     /// Nobody, or one of the nodes that are not in the chain, with the memory that it has now.
-    fn candidates(&self, members: &[Seat]) -> Vec<Option<Seat>> {
+    fn candidates(&self, members: &[Replica]) -> Vec<Option<Replica>> {
         let outside = (0..).zip(&self.nodes).filter(|(node, _)| {
-            self.map.replica_record(*node).is_none()
-                && members.iter().all(|replica_record| replica_record.node != *node)
+            self.map.replica(*node).is_none() && members.iter().all(|replica| replica.node != *node)
         });
         let since = self.map.epoch + 1;
-        let replica_records =
-            outside.map(|(node, state)| Some(Seat { node, since, store: state.store }));
-        std::iter::once(None).chain(replica_records).collect()
+        let replicas =
+            outside.map(|(node, state)| Some(Replica { node, since, store: state.store }));
+        std::iter::once(None).chain(replicas).collect()
     }
 
     /// Decides: from now on this is the chain.
@@ -133,20 +126,18 @@ impl State {
     }
 }
 
-/// All orders of all choices of `size` replica_records.
-fn arrangements(replica_records: &[Seat], size: usize) -> Vec<ArrayVec<Seat, NODES>> {
+/// All orders of all choices of `size` replicas.
+fn arrangements(replicas: &[Replica], size: usize) -> Vec<ArrayVec<Replica, NODES>> {
     if size == 0 {
         return vec![ArrayVec::new()];
     }
-    let shorter = arrangements(replica_records, size - 1);
+    let shorter = arrangements(replicas, size - 1);
     let longer = shorter.iter().flat_map(|begun| {
-        replica_records.iter().filter(|replica_record| !begun.contains(replica_record)).map(
-            |replica_record| {
-                let mut begun = begun.clone();
-                begun.push(*replica_record);
-                begun
-            },
-        )
+        replicas.iter().filter(|replica| !begun.contains(replica)).map(|replica| {
+            let mut begun = begun.clone();
+            begun.push(*replica);
+            begun
+        })
     });
     longer.collect()
 }

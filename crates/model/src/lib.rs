@@ -37,7 +37,7 @@
 //! - There is no switch. Any copy of any request may reach any node at any time, also long after
 //!   the request has ended: that is at least what all switches, retries and delays can do.
 //! - Reads are not steps. After every step every node that would answer one is read: more reads at
-//!   more clock only make it harder to find an order. For the same reason a write begins when
+//!   more moments only make it harder to find an order. For the same reason a write begins when
 //!   the first node takes it, and is acknowledged when the first answer leaves. A lost first answer
 //!   is covered because a later one must be the same.
 //! - CHAIN_ACK and timers do not matter where everything sent may arrive at any time. CHAIN_COPIED
@@ -80,5 +80,5 @@ pub use returns::{
 pub use scope::Scope;
 pub use state::{
     Bits, Breach, Chain, Effect, Faults, Message, NODES, Node, Outcome, Piece, REQUESTS_MAX,
-    Record, Seat, State, Status, VERSIONS_MAX, Value, Volatile, Way, Write,
+    Record, Replica, State, Status, VERSIONS_MAX, Value, Volatile, Way, Write,
 };

@@ -122,12 +122,12 @@ fn has_ended(protocol: &Protocol, state: &State) -> bool {
         return true;
     }
     let map = &state.map;
-    let lost = map.replica_records.iter().any(|replica_record| !state.remembers(*replica_record));
+    let lost = map.replicas.iter().any(|replica| !state.remembers(*replica));
     let changes = match (lost, map.open) {
         (true, _) => 2,
         (false, false) => 1,
         (false, true) => 0,
     };
     map.epoch + changes > protocol.scope().epochs
-        || map.members().iter().all(|replica_record| !state.remembers(*replica_record))
+        || map.members().iter().all(|replica| !state.remembers(*replica))
 }

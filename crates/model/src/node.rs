@@ -267,7 +267,7 @@ impl Node {
         }
     }
 
-    /// Installs an assignment in which the node has this replica_record, and enters the epoch.
+    /// Installs an assignment in which the node has this replica, and enters the epoch.
     pub(crate) fn install(&mut self, turn: &mut Turn<'_>, chain: &Chain, since: u8) {
         if self.since != since {
             if !turn.has(Mutant::KeepLeftovers) {
@@ -325,7 +325,7 @@ impl Node {
         match place.sent {
             0 => Some(Piece::Record(self.record)),
             1 if turn.has(Mutant::DropSessions) => Some(Piece::Sessions([None; 3], Bits(0))),
-            1 if turn.has(Bug::HoldersStayBehind) => Some(Piece::Sessions(self.sessions, Bits(0))),
+            1 if turn.has(Bug::MarksStayBehind) => Some(Piece::Sessions(self.sessions, Bits(0))),
             1 => Some(Piece::Sessions(self.sessions, self.ended.and(self.registrations(turn)))),
             2 if place.copied == Bits(3) => {
                 Some(Piece::End(self.newest, self.stable, self.collected))

@@ -5,7 +5,7 @@ use crate::history::{Possible, Request, Ways};
 use crate::node::Turn;
 use crate::scope::Scope;
 use crate::state::{
-    Bits, Breach, Chain, Effect, Faults, Message, Node, Outcome, Seat, State, Status, Value,
+    Bits, Breach, Chain, Effect, Faults, Message, Node, Outcome, Replica, State, Status, Value,
 };
 use cluster::Mutant;
 
@@ -116,7 +116,7 @@ impl Protocol {
         let node = state.node(number);
         let Some(chain) = node.chain().filter(|chain| chain.open) else { return false };
         let strays = self.has(Mutant::RetryElsewhere) && state.status(request) != Status::New;
-        let member = chain.members().iter().any(|replica_record| replica_record.node == number);
+        let member = chain.members().iter().any(|replica| replica.node == number);
         self.takes(node) && (chain.head() == Some(number) || strays && member)
     }
 
@@ -173,9 +173,9 @@ impl Protocol {
 
     /// Whether a node may install this: it is in the chain with the memory that it has.
     fn suits(&self, state: &State, chain: &Chain, number: u8) -> bool {
-        let replica_record = chain.replica_record(number);
+        let replica = chain.replica(number);
         let trusted = self.has(Mutant::TrustTheForgetful);
-        replica_record.is_some_and(|replica_record| trusted || state.remembers(replica_record))
+        replica.is_some_and(|replica| trusted || state.remembers(replica))
     }
 
     /// One step of one node, and what comes of it.
@@ -244,9 +244,8 @@ impl Protocol {
         let served = served.filter_map(|(number, node)| self.serves(node, number));
         let served: Vec<(u8, Value)> = served.collect();
         for (version, _) in &served {
-            let lacks =
-                |replica_record: &Seat| state.node(replica_record.node).state_version() < *version;
-            if self.strict && self.full(state).any(|replica_record| lacks(&replica_record)) {
+            let lacks = |replica: &Replica| state.node(replica.node).state_version() < *version;
+            if self.strict && self.full(state).any(|replica| lacks(&replica)) {
                 state.breach.get_or_insert(Breach::Dirty);
             }
         }
@@ -263,13 +262,8 @@ impl Protocol {
     }
 
     /// The full members of the present chain that have their memory.
-    fn full<'a>(&self, state: &'a State) -> impl Iterator<Item = Seat> + 'a {
-        state
-            .map
-            .members()
-            .iter()
-            .copied()
-            .filter(|replica_record| state.remembers(*replica_record))
+    fn full<'a>(&self, state: &'a State) -> impl Iterator<Item = Replica> + 'a {
+        state.map.members().iter().copied().filter(|replica| state.remembers(*replica))
     }
 
     /// Whether an acknowledged write is missing at a full member that has its memory, or there is
@@ -282,8 +276,8 @@ impl Protocol {
         let survives = usize::from(failures) < members;
         let missing = self.requests().any(|(number, _)| {
             let Status::Done(outcome) = state.status(number) else { return false };
-            self.full(state).any(|replica_record| {
-                let node = state.node(replica_record.node);
+            self.full(state).any(|replica| {
+                let node = state.node(replica.node);
                 let older = outcome.result > 0 && node.state_version() < outcome.version;
                 older || !node.knows(number)
             })

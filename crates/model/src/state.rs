@@ -126,7 +126,7 @@ impl Write {
 
 /// A place in a chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Seat {
+pub struct Replica {
     /// Who sits there.
     pub node: u8,
     /// The epoch that took it in.
@@ -142,23 +142,23 @@ pub struct Chain {
     pub epoch: u8,
     /// Whether clients are served.
     pub open: bool,
-    /// Whether the last of the replica_records is a learner's.
+    /// Whether the last of the replicas is a learner's.
     pub has_learner: bool,
     /// Head first.
-    pub replica_records: ArrayVec<Seat, NODES>,
+    pub replicas: ArrayVec<Replica, NODES>,
 }
 
 impl Chain {
     /// The nodes of the chain, head first.
     pub fn nodes(&self) -> impl DoubleEndedIterator<Item = u8> {
-        self.replica_records.iter().map(|replica_record| replica_record.node)
+        self.replicas.iter().map(|replica| replica.node)
     }
 
-    /// The replica_records of the full members: all but the learner's.
+    /// The replicas of the full members: all but the learner's.
     #[must_use]
-    pub fn members(&self) -> &[Seat] {
-        let count = self.replica_records.len() - usize::from(self.has_learner);
-        self.replica_records.get(..count).unwrap_or_default()
+    pub fn members(&self) -> &[Replica] {
+        let count = self.replicas.len() - usize::from(self.has_learner);
+        self.replicas.get(..count).unwrap_or_default()
     }
 
     /// Who orders writes.
@@ -170,7 +170,7 @@ impl Chain {
     /// Who answers clients.
     #[must_use]
     pub fn tail(&self) -> Option<u8> {
-        self.members().last().map(|replica_record| replica_record.node)
+        self.members().last().map(|replica| replica.node)
     }
 
     /// Who commits first: the tail, or the learner behind it.
@@ -185,10 +185,10 @@ impl Chain {
         self.last().filter(|_| self.has_learner)
     }
 
-    /// The replica_record of this node.
+    /// The replica of this node.
     #[must_use]
-    pub fn replica_record(&self, node: u8) -> Option<Seat> {
-        self.replica_records.iter().copied().find(|replica_record| replica_record.node == node)
+    pub fn replica(&self, node: u8) -> Option<Replica> {
+        self.replicas.iter().copied().find(|replica| replica.node == node)
     }
 
     /// Who comes after this node.
@@ -400,7 +400,7 @@ impl State {
 
     /// Whether this node has the memory that it sits in the chain with.
     #[must_use]
-    pub fn remembers(&self, replica_record: Seat) -> bool {
-        self.node(replica_record.node).store == replica_record.store
+    pub fn remembers(&self, replica: Replica) -> bool {
+        self.node(replica.node).store == replica.store
     }
 }

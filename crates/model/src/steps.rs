@@ -3,7 +3,7 @@
 use crate::history::Possible;
 use crate::node::Turn;
 use crate::protocol::{Action, Protocol};
-use crate::state::{Bits, Breach, Chain, Message, Node, Seat, State, Status};
+use crate::state::{Bits, Breach, Chain, Message, Node, Replica, State, Status};
 use crate::state::{Faults, VERSIONS_MAX};
 use cluster::Mutant;
 use stateright::{Model, Property};
@@ -15,9 +15,9 @@ impl Model for Protocol {
 
     fn init_states(&self) -> Vec<State> {
         let scope = self.scope();
-        let replica_record = |node: &u8| Seat { node: *node, since: 0, store: 0 };
-        let replica_records = scope.chain.iter().map(replica_record).collect();
-        let map = Chain { epoch: 1, open: true, has_learner: scope.has_learner, replica_records };
+        let replica = |node: &u8| Replica { node: *node, since: 0, store: 0 };
+        let replicas = scope.chain.iter().map(replica).collect();
+        let map = Chain { epoch: 1, open: true, has_learner: scope.has_learner, replicas };
         let mut state = State {
             nodes: array::from_fn(|_| Node::default()),
             map: map.clone(),
@@ -109,9 +109,7 @@ fn takes_in(model: &Protocol, state: &State) -> bool {
     let first = scope.chain.last().filter(|_| scope.has_learner);
     let members = state.map.members();
     reopened(state)
-        && members
-            .iter()
-            .any(|replica_record| replica_record.since > 0 || Some(&replica_record.node) == first)
+        && members.iter().any(|replica| replica.since > 0 || Some(&replica.node) == first)
 }
 
 /// Whether a write that an open chain after the first has ordered is acknowledged. (Nothing is
@@ -162,12 +160,10 @@ impl Protocol {
     /// Whether there is a learner that has not caught up: a whole one takes nothing from a copy.
     fn is_awaited(&self, state: &State, tail: &Node) -> bool {
         let Some(chain) = tail.chain() else { return false };
-        let learner = chain.learner().and_then(|learner| chain.replica_record(learner));
-        learner.is_some_and(|replica_record| {
-            let node = state.node(replica_record.node);
-            !(node.caught_up
-                && node.since == replica_record.since
-                && node.store == replica_record.store)
+        let learner = chain.learner().and_then(|learner| chain.replica(learner));
+        learner.is_some_and(|replica| {
+            let node = state.node(replica.node);
+            !(node.caught_up && node.since == replica.since && node.store == replica.store)
         })
     }
 
@@ -176,7 +172,7 @@ impl Protocol {
             let epochs = state.earlier.iter().chain([&state.map]).map(|chain| chain.epoch);
             let orders = epochs.filter(|epoch| self.order(state, node, *epoch).is_some());
             actions.extend(orders.map(|epoch| Action::Order { node, epoch }));
-            if state.node(node).place.is_some() && state.map.replica_record(node).is_none() {
+            if state.node(node).place.is_some() && state.map.replica(node).is_none() {
                 actions.push(Action::Order { node, epoch: state.map.epoch });
             }
         }
@@ -187,15 +183,15 @@ impl Protocol {
 
     fn faults_steps(&self, state: &State, actions: &mut Vec<Action>) {
         let Faults { cuts, restarts, losses, takeovers } = state.faults;
-        for replica_record in &state.map.replica_records {
-            let node = replica_record.node;
+        for replica in &state.map.replicas {
+            let node = replica.node;
             if cuts > 0 && state.node(node).lease {
                 actions.push(Action::Cut { node });
             }
             if restarts > 0 && state.node(node).place.is_some() {
                 actions.push(Action::Restart { node });
             }
-            if losses > 0 && state.remembers(*replica_record) {
+            if losses > 0 && state.remembers(*replica) {
                 actions.push(Action::Lose { node });
             }
         }
@@ -254,11 +250,11 @@ impl Protocol {
             state.node_mut(number).place = None;
             return;
         };
-        let Some(replica_record) = chain.replica_record(number) else { return };
+        let Some(replica) = chain.replica(number) else { return };
         let present = epoch == state.map.epoch;
         state.node_mut(number).lease |= present;
         if state.node(number).chain().is_none_or(|installed| installed.epoch < epoch) {
-            self.turn(state, number, |node, turn| node.install(turn, &chain, replica_record.since));
+            self.turn(state, number, |node, turn| node.install(turn, &chain, replica.since));
         }
     }
 }

@@ -30,7 +30,7 @@ fn hold(profile: Profile, pin: impl Fn(&mut Options)) {
 const MS: Duration = Duration::from_millis(1);
 
 /// A restarted node took an assignment that had been on its way for a second, found itself without
-/// a replica_record, forgot what it held, and served on, empty, under the next.
+/// a replica record, forgot what it held, and served on, empty, under the next.
 #[test]
 fn old_orders_reach_nodes_that_have_just_come_back() {
     hold(Profile::Crashes, |options| {
@@ -41,7 +41,7 @@ fn old_orders_reach_nodes_that_have_just_come_back() {
     });
 }
 
-/// A tail that lost its lease, or its replica_record, in the middle of giving a copy never came to
+/// A tail that lost its lease, or its replica record, in the middle of giving a copy never came to
 /// rest.
 #[test]
 fn copies_end_with_the_lease_or_the_seat_of_who_gives_them() {

@@ -13,7 +13,7 @@ pub struct Pass<'p> {
     pub(crate) now: Instant,
     /// The switch's, before anything was looked at.
     pub(crate) clock: ClockReading,
-    /// The clock at which a write was first sent.
+    /// The directory clock that the client knew when it first sent a write.
     pub(crate) first_sent: DirectoryClock,
     pub(crate) tables: &'p Tables,
     /// What is hot in the pipeline's own directory; none if it is behind another.

@@ -108,18 +108,18 @@ fn parts_written_at_once_do_not_overwrite_each_other() {
 }
 
 /// Half of the tasks put values where there is none, the others take them out. If values have
-/// only `incarnation` milliseconds, each task waits between its commands, on average as long.
+/// only `lasts_ms` milliseconds, each task waits between its commands, on average as long.
 async fn hand_over(
     task: usize,
     client: Client,
-    incarnation: Option<u64>,
+    lasts_ms: Option<u64>,
 ) -> (Vec<String>, Vec<String>) {
     let (mut put, mut taken) = (Vec::new(), Vec::new());
     let mut rng = Rng::new(task as u64);
-    let expiry = incarnation.map(|incarnation| format!(" PX {incarnation}")).unwrap_or_default();
+    let expiry = lasts_ms.map(|lasts_ms| format!(" PX {lasts_ms}")).unwrap_or_default();
     for number in 0..150 {
-        if let Some(incarnation) = incarnation {
-            tokio::time::sleep(Duration::from_micros(rng.below(2_000 * incarnation))).await;
+        if let Some(lasts_ms) = lasts_ms {
+            tokio::time::sleep(Duration::from_micros(rng.below(2_000 * lasts_ms))).await;
         }
         let key = rng.below(2);
         if task < TASKS / 2 {

@@ -73,9 +73,9 @@ impl<E: Engine> Node<E> {
 
     /// Drops every partition that is not assigned any more, or that is assigned anew: what lies
     /// here of an earlier generation is no longer what the others have. It is forgotten piece by
-    /// piece, but where the node has a replica_record again already: there it has to be gone before
+    /// piece, but where the node has a replica record again already: there it has to be gone before
     /// the first packet, or old and new could not be told apart, however long that takes. A
-    /// controller gives no such replica_record before the node has forgotten.
+    /// controller gives no such replica record before the node has forgotten.
     fn forget_others(&mut self, now: Instant, directory: &ClusterView, mine: &[&Partition]) {
         let mine_by_id: BTreeMap<PartitionId, &Partition> =
             mine.iter().map(|p| (p.id, *p)).collect();
@@ -101,7 +101,7 @@ impl<E: Engine> Node<E> {
         self.unsynced_replicas = true;
     }
 
-    /// Forgets a piece of what is held without a replica_record, if it is time to.
+    /// Forgets a piece of what is held without a replica record, if it is time to.
     pub(crate) fn vacate_on(&mut self, now: Instant) {
         if self.vacating_due().is_some_and(|at| at <= now) {
             self.replica_records.forget_piece(&mut self.shard.engine);
@@ -143,7 +143,7 @@ impl<E: Engine> Node<E> {
                 replica.begin_survey();
                 replica.come_back(&mut ctx, &replica_record);
             } else if !replica.member.is_learner() && !replica.member.partition.open {
-                // It may have had a replica_record that the store does not remember, or the
+                // It may have had a replica record that the store does not remember, or the
                 // partition is new.
                 replica.base = Some(0);
             }

@@ -25,12 +25,12 @@ pub(crate) struct ReplicaRecord {
     pub(crate) caught_up: bool,
     /// The newest epoch of the partition that was installed here.
     pub(crate) epoch: Epoch,
-    /// Of a replica_record that was taken in an earlier incarnation and has not been compared with
+    /// Of a replica record that was taken in an earlier incarnation and has not been compared with
     /// the others since: every version up to this one is certainly here.
     pub(crate) base: Option<u64>,
 }
 
-/// All replica_records of a shard, and whose data it is.
+/// All replica records of a shard, and whose data it is.
 #[derive(Debug, Default)]
 pub(crate) struct ReplicaRecords {
     pub(crate) cluster: Option<ClusterId>,
@@ -174,8 +174,8 @@ impl ReplicaRecords {
         }
     }
 
-    /// Gives up every replica_record that is not to be kept. What is held of it is forgotten by
-    /// [`forget_piece`](Self::forget_piece); until then the replica_record stays on record, so that
+    /// Gives up every replica record that is not to be kept. What is held of it is forgotten by
+    /// [`forget_piece`](Self::forget_piece); until then the replica record stays on record, so that
     /// a node that stops in between gives it up again.
     pub(crate) fn vacate(&mut self, keep: impl Fn(&ReplicaRecord) -> bool) {
         for (id, replica_record) in
@@ -185,7 +185,7 @@ impl ReplicaRecords {
         }
     }
 
-    /// Partitions of which something may be held without a replica_record, in order: what was
+    /// Partitions of which something may be held without a replica record, in order: what was
     /// forgotten is among them until that is durable.
     pub(crate) fn vacating(&self) -> Vec<PartitionId> {
         let mut ids: Vec<_> = self.vacating.keys().chain(&self.forgotten).copied().collect();
@@ -198,10 +198,10 @@ impl ReplicaRecords {
         !self.vacating.is_empty()
     }
 
-    /// Forgets a piece of what is held without a replica_record. A piece may be gone for good
-    /// before the next sync, so that the loss of the replica_record must be durable by now: a node
+    /// Forgets a piece of what is held without a replica record. A piece may be gone for good
+    /// before the next sync, so that the loss of the replica record must be durable by now: a node
     /// that ended in between would not know of it, and an old assignment still on its way could
-    /// give the replica_record back.
+    /// give the replica record back.
     pub(crate) fn forget_piece<E: Engine>(&mut self, engine: &mut E) {
         let Some((id, area)) = self.vacating.first_key_value() else { return };
         let id = *id;
@@ -210,7 +210,7 @@ impl ReplicaRecords {
         }
     }
 
-    /// Forgets all that is held of a partition without a replica_record, in one go. What was
+    /// Forgets all that is held of a partition without a replica record, in one go. What was
     /// decided before is made durable first, as [`forget_piece`](Self::forget_piece) wants it.
     pub(crate) fn forget_all<E: Engine>(&mut self, engine: &mut E, partition: PartitionId) {
         let Some(area) = self.vacating.get(&partition) else { return };

@@ -124,7 +124,7 @@ struct World {
 }
 
 impl World {
-    /// It has a replica_record in both partitions, and holds a lot in one and a record in the
+    /// It has a replica record in both partitions, and holds a lot in one and a record in the
     /// other.
     pub(super) fn new() -> Self {
         let mut map = Chain::new(2).map;

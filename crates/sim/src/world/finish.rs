@@ -96,7 +96,7 @@ impl World {
     }
 
     /// Whoever has a part has the manifest that names it, and the other way round. Nodes without a
-    /// replica_record are not asked: one that was removed while it forgot a partition has some of
+    /// replica record are not asked: one that was removed while it forgot a partition has some of
     /// it still.
     fn check_parts(&mut self) {
         let mut wrong = Vec::new();

@@ -1,4 +1,4 @@
-//! How roles come to incarnation, and how they end.
+//! How roles start, and how they end.
 
 use super::delegations::Delegations;
 use super::faults::Harm;

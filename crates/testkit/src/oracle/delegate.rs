@@ -60,7 +60,7 @@ pub struct Delegate {
     pub directory_clock: u64,
     pub beginning: u64,
     grants: BTreeMap<(u64, u64), Grant>,
-    /// Low-water holders of clients that were ever given a grant.
+    /// Low-water marks of clients that were ever given a grant.
     low: BTreeMap<u64, u64>,
 }
 

@@ -5,7 +5,7 @@
 //! ```text
 //! keyway:#0:about      whose it is, its identity, names of keyspaces
 //! keyway:#0:records    of each key its version and expiry
-//! keyway:#0:notes      sessions, pending writes, replica_records
+//! keyway:#0:notes      sessions, pending writes, replica records
 //! ```
 //!
 //! A sync is one transaction (MULTI .. EXEC): all of it is there, or nothing. Each carries a
