@@ -264,6 +264,22 @@ impl Replica {
         self.uploads.open.insert(name, check_at, counted);
     }
 
+    /// A record was copied. A part of a value that is here already is no upload's any more; if the
+    /// manifest comes later, it says so then.
+    pub(crate) fn see_copied_part<E: Engine>(
+        &mut self,
+        ctx: &Context<'_, E>,
+        at: &KeyRef<'_>,
+        record: &Record<'_>,
+    ) {
+        let Some(part) = PartKey::parse(at.key) else { return };
+        let Some(keyspace) = ctx.directory.keyspace(at.keyspace) else { return };
+        let of = place(keyspace, part.key);
+        if !self.holds_upload(ctx, &of, part.key, part.upload) {
+            self.see_part(ctx, at, record);
+        }
+    }
+
     /// Bytes of parts of uploads that are not values yet.
     pub(crate) fn upload_bytes(&mut self) -> u64 {
         self.uploads.bytes()

@@ -108,9 +108,9 @@ impl Replica {
         let overwrites = ctx.mutant.is(Mutant::CopyOverwrites);
         if overwrites || have.is_none_or(|have| have < record.version) {
             self.write_state(ctx, &at, record);
-        }
-        if !record.tombstone {
-            self.see_part(ctx, &at, record);
+            if !record.tombstone {
+                self.see_copied_part(ctx, &at, record);
+            }
         }
         Ok(())
     }

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::MemoryLimit;
-use wire::{PartKey, Room, UploadBody, big::EXPIRY_BIG};
+use wire::{ManifestBody, PartKey, Room, UploadBody, big::EXPIRY_BIG};
 
 impl Chain {
     /// Gives a member so many bytes beyond what it has now, and lets it notice.
@@ -115,6 +115,46 @@ fn parts_of_big_values_are_refused_before_anything_else() {
     chain.pass(Duration::from_millis(200));
     assert_eq!(chain.nodes[0].upload_bytes(), 2_000);
     assert_eq!(put_part(&mut chain, 3), Code::Full);
+}
+
+#[test]
+fn copies_of_parts_count_once_and_those_of_values_not_at_all() {
+    let mut chain = Chain::new(3);
+    chain.reconfigure(&[0, 1], false, &[0, 1], false);
+    let put_big = |chain: &mut Chain, key: &[u8], value: &[u8]| {
+        let seq = chain.next();
+        chain.put_again(seq, key, value, EXPIRY_BIG);
+        chain.settle();
+        assert_eq!(chain.only_reply().code, Code::Ok);
+    };
+    let (len, checksum) = (2_000, 0);
+    for number in 0..20 {
+        let manifest = ManifestBody { len, part_len: 1_000, checksum, client: 1, number };
+        let (key, upload) = (format!("big{number}"), manifest.upload());
+        for index in 0..2 {
+            let part = PartKey { key: key.as_bytes(), upload, index };
+            put_big(&mut chain, &part.to_bytes(), &[7; 1_000]);
+        }
+        if number > 0 {
+            put_big(&mut chain, key.as_bytes(), &manifest.to_bytes());
+        }
+    }
+    let bytes = |chain: &mut Chain| {
+        chain.pass(Duration::from_millis(200));
+        [0, 1, 2].map(|index: usize| chain.nodes[index].upload_bytes())
+    };
+    assert_eq!(bytes(&mut chain), [2_000, 2_000, 0]);
+    // Each epoch begins the copy anew.
+    for _ in 0..3 {
+        chain.reconfigure(&[0, 1], false, &[0, 1, 2], true);
+        assert_eq!(bytes(&mut chain), [2_000; 3], "of one upload that is no value yet");
+    }
+    chain.reconfigure(&[0, 1, 2], true, &[2, 0, 1], false);
+    let upload = UploadBody { client: 1, number: 0 };
+    let part = PartKey { key: b"big0", upload, index: 2 }.to_bytes();
+    let limit = MemoryLimit { bytes: 1 << 30, reserve: 0, uploads: 2_500 };
+    chain.nodes[2].limit_memory(Some(limit));
+    put_big(&mut chain, &part, &[7; 1_000]);
 }
 
 #[test]
