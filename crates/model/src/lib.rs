@@ -58,6 +58,7 @@
 mod bug;
 mod check;
 mod controller;
+pub mod fence;
 mod history;
 mod live;
 mod node;

@@ -1,6 +1,7 @@
 //! Runs the model checker on chosen bounds, or tells the stories of bugs.
 
 use clap::Parser;
+use model::fence;
 use model::{Bug, ReturnBug, Scope, Verdict, exhaust, hunt, hunt_return, stuck};
 use std::process::ExitCode;
 
@@ -18,6 +19,9 @@ struct Options {
     /// Tell the shortest story of every bug.
     #[arg(long, conflicts_with_all = ["scope", "long", "stuck"])]
     bugs: bool,
+    /// The model of fences instead.
+    #[arg(long, conflicts_with_all = ["long", "stuck"])]
+    fences: bool,
     /// Threads of the checker.
     #[arg(long, default_value_t = 2)]
     threads: usize,
@@ -25,7 +29,9 @@ struct Options {
 
 fn main() -> ExitCode {
     let options = Options::parse();
-    let holds = if options.bugs {
+    let holds = if options.fences {
+        fences(&options)
+    } else if options.bugs {
         ReturnBug::ALL.into_iter().for_each(tell_return);
         Bug::all().into_iter().filter(|bug| tell(&bug.name(), &hunt(*bug))).count() == 0
     } else {
@@ -42,6 +48,25 @@ fn main() -> ExitCode {
         failed.count() == 0
     };
     if holds { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Tells what the checker found in the model of fences, and whether all is well.
+fn fences(options: &Options) -> bool {
+    let tell = |name: &str, found: fence::Found| {
+        println!("{name}: {} states", found.states);
+        for action in found.story.iter().flatten() {
+            println!("    {action}");
+        }
+        found.unreached.iter().for_each(|what| println!("  never: {what}"));
+        found.story.is_none() && found.unreached.is_empty()
+    };
+    if options.bugs {
+        return fence::Bug::ALL.iter().all(|bug| !tell(&format!("{bug:?}"), fence::hunt(*bug)));
+    }
+    let part = options.scope.as_deref().unwrap_or_default();
+    let scopes = fence::Scope::everyday();
+    let mut named = scopes.iter().filter(|scope| scope.name.contains(part));
+    named.all(|scope| tell(scope.name, fence::exhaust(scope, None, options.threads)))
 }
 
 /// Tells what the checker found, and whether all is well.

@@ -85,6 +85,10 @@ impl Notes {
 
     pub(super) fn fail(&self, what: String) {
         let mut failures = lock(&self.failures);
+        // Whoever watches need not wait an hour for it, nor read it a hundred times.
+        if !failures.contains(&what) {
+            note!("soak: wrong: {what}");
+        }
         if failures.len() < FAILURES_MAX {
             failures.push(what);
         }

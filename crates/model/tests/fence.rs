@@ -1,0 +1,24 @@
+//! Every state within the bounds of the model of fences shows no stale read, and every bug does.
+
+use model::fence::{Bug, Scope, exhaust, hunt};
+
+/// As many cores as CI is sure to have.
+const THREADS: usize = 2;
+
+#[test]
+fn no_read_is_stale_within_the_bounds() {
+    for scope in Scope::everyday() {
+        let found = exhaust(&scope, None, THREADS);
+        println!("{}: {} states", scope.name, found.states);
+        assert_eq!(found.story, None, "{}", scope.name);
+        assert_eq!(found.unreached, Vec::<&str>::new(), "never in {}", scope.name);
+    }
+}
+
+#[test]
+fn every_bug_shows_a_stale_read() {
+    for bug in Bug::ALL {
+        let story = hunt(bug).story.unwrap_or_else(|| panic!("{bug:?} is not found"));
+        println!("{bug:?}: a stale read after {} steps", story.len());
+    }
+}
