@@ -20,7 +20,7 @@ use machine::{Datagram, Instant, Outbox, Retransmissions, Rng};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
-use wire::{DirectoryClock, Endpoint, Fields as _, HEADER_LEN, Op};
+use wire::{ClientWrite, DirectoryClock, Endpoint, Fields as _, HEADER_LEN, Op};
 
 /// The client machine. It follows the contract of all [`machine`]s.
 #[derive(Debug)]
@@ -359,7 +359,7 @@ impl Client {
             header.set_bitmap(part.missing);
         }
         if pending.op == Op::Put && pending.copies == 0 {
-            header.set_directory_clock(told);
+            ClientWrite { first_sent: told }.write(header);
         }
         let many = match &pending.owner {
             Owner::Many(ticket, part) => self.many.get(ticket).map(|many| (many, *part)),

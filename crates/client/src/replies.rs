@@ -8,7 +8,9 @@ use crate::{NotDone, Outcome, Refusal, Reply, StoreWords, Ticket, UnknownReason,
 use cluster::{Mutant, is_plausible_revision};
 use machine::Instant;
 use std::time::Duration;
-use wire::{Body, Code, DropReason, Fields as _, HEADER_LEN, Op, Packet, RangeEntries};
+use wire::{
+    Body, ClientReply, Code, DropReason, Fields as _, HEADER_LEN, Op, Packet, RangeEntries,
+};
 
 /// Copies of a request that a store has refused after which it ends: a store that was only being
 /// started, or switched to another, takes one of the first.
@@ -34,8 +36,8 @@ impl Client {
             return Err(DropReason::UnknownRequest);
         }
         let body = packet.body()?;
-        if is_plausible_revision(now, header.reply_directory_clock().order()) {
-            self.told = self.told.max(header.reply_directory_clock());
+        if is_plausible_revision(now, ClientReply::read(header).clock.order()) {
+            self.told = self.told.max(ClientReply::read(header).clock);
         }
         if let Some(pending) = self.window.get(seq) {
             self.homes.note(pending.op, header);

@@ -4,7 +4,7 @@ use crate::ClockReading;
 use crate::pass::Pass;
 use cluster::{KeyspaceId, Match, NodeId};
 use std::fmt::Debug;
-use wire::{DropReason, Endpoint, Generation, HEADER_LEN, Op};
+use wire::{DropReason, Endpoint, Generation, HEADER_LEN, Op, Version};
 
 /// The coherence directory of a switch, with the grants of delegated writes: either the one that
 /// its pipelines share, or that of a switch in the kernel, which leaves some packets to them. Each
@@ -64,7 +64,7 @@ pub struct HotRead {
     /// Number of the key's generation.
     pub generation: Generation,
     /// No answer may be older than this version; `None`: only the tail may answer.
-    pub floor: Option<u64>,
+    pub floor: Option<Version>,
     /// Who is to be asked, if not the tail.
     pub reader: Option<NodeId>,
 }
@@ -75,7 +75,7 @@ pub enum WriteRoute {
     /// Home, with the version that it was stamped with, or 0.
     Home {
         /// That version.
-        version: u64,
+        version: Version,
         /// Its key is delegated, and there is no room to remember a grant for it. That is counted.
         crowded: bool,
     },
@@ -131,7 +131,7 @@ mod tests {
             let reader = (!at_home).then_some(NodeId(2));
             (keyhash == 1).then_some(HotRead {
                 generation: Generation::new(3),
-                floor: reader.map(|_| 9),
+                floor: reader.map(|_| 9).map(Version::new),
                 reader,
             })
         }
@@ -164,10 +164,10 @@ mod tests {
                     header.set_chain_len(len);
                     Ok(WriteRoute::Delegated)
                 }
-                2 => Ok(WriteRoute::Home { version: 9, crowded: false }),
+                2 => Ok(WriteRoute::Home { version: Version::new(9), crowded: false }),
                 3 => Err(DropReason::StaleRequest),
-                4 => Ok(WriteRoute::Home { version: 0, crowded: true }),
-                _ => Ok(WriteRoute::Home { version: 0, crowded: false }),
+                4 => Ok(WriteRoute::Home { version: Version::new(0), crowded: true }),
+                _ => Ok(WriteRoute::Home { version: Version::new(0), crowded: false }),
             }
         }
     }

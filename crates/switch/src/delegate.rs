@@ -11,7 +11,9 @@ use crate::{WriteRoute, observe};
 use arrayvec::ArrayVec;
 use cluster::{KeyspaceId, Mutant, NodeId};
 use std::ops::Range;
-use wire::{CHAIN_MAX, Code, DropReason, Endpoint, Fields, HEADER_LEN, hop_flag};
+use wire::{
+    CHAIN_MAX, Code, DelegatedReply, DropReason, Endpoint, Fields, GrantedPut, HEADER_LEN, Version,
+};
 
 /// All places of a chain.
 const CHAIN_LEN_MAX: u8 = CHAIN_MAX as u8;
@@ -41,7 +43,7 @@ impl View {
             if crowded {
                 pass.counters.count_crowded();
             }
-            return Ok(WriteRoute::Home { version: 0, crowded });
+            return Ok(WriteRoute::Home { version: Version::NONE, crowded });
         };
         if row.and_then(|row| row.delegation(grant.delegation)).is_none() {
             return Ok(WriteRoute::Home { version: grant.version, crowded: false });
@@ -83,10 +85,11 @@ impl View {
     /// The head's word that this write was never applied at home, and that the delegation has
     /// begun.
     fn observe_delegation(&self, pass: &mut Pass<'_>, header: &[u8; HEADER_LEN]) {
+        let says = DelegatedReply::read(header);
         let row = self.table().find(KeyspaceId(header.keyspace()), header.keyhash());
         let Some(row) = row else { return };
-        let Some(delegation) = row.delegation(header.reply_delegation()) else { return };
-        delegation.begin(header.object_version(), self.directory().shared_clock());
+        let Some(delegation) = row.delegation(says.delegation) else { return };
+        delegation.begin(says.delegated_at, self.directory().shared_clock());
         if delegation.begun().is_some() {
             let who = Who { client: header.client(), seq: header.seq() };
             let outdated = |grant: &Grant| grant.delegation < delegation.number;
@@ -98,7 +101,7 @@ impl View {
     /// stamped for holds it, or will when a read gets there, for its copies are ahead of that.
     fn observe_delegated(&self, sender: NodeId, header: &[u8; HEADER_LEN]) {
         let row = self.table().find(KeyspaceId(header.keyspace()), header.keyhash());
-        let version = header.object_version();
+        let version = Version::new(header.object_version());
         let Some(row) = row.filter(|row| row.entry.floor().0 == version) else { return };
         self.table().holder(row, sender, Some(version));
         self.table().note_near(row, sender);
@@ -163,9 +166,8 @@ impl Pass<'_> {
 
     /// Stamps a write with its grant, but for the partition; says whether its first node is known.
     fn depart(&mut self, header: &mut [u8; HEADER_LEN], grant: &Grant) -> bool {
-        header.set_hop_flags(hop_flag::GRANTED);
-        header.set_delegation(grant.delegation);
-        header.set_object_version(grant.version);
+        let Grant { version, delegation, .. } = *grant;
+        GrantedPut { version, delegation }.write(header);
         header.set_chain(grant.chain);
         header.set_chain_len(grant.chain_len);
         let nodes = grant.nodes();

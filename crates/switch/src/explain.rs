@@ -4,7 +4,7 @@ use crate::tables::Action;
 use crate::{DelegationExplanation, Directory, Tables};
 use cluster::{Epoch, KeyspaceId, Match, NodeId, PartitionId};
 use serde::{Deserialize, Serialize};
-use wire::{Endpoint, Generation};
+use wire::{Endpoint, Generation, Version};
 
 /// Where requests for one match value go, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,7 +49,7 @@ pub struct HotExplanation {
     /// Number of its generation.
     pub generation: Generation,
     /// No answer may be older than this version.
-    pub floor: u64,
+    pub floor: Version,
     /// Whether that is certain, so that reads may go to copies.
     pub proven: bool,
     /// Nodes that may hold copies, and whether they said to hold the version of the floor.
@@ -69,7 +69,7 @@ impl HotExplanation {
     /// What a read is stamped with that goes home: the version that the answer may not be older
     /// than, if the key is delegated; `None`: only its tail may answer.
     #[must_use]
-    pub fn floor_at_home(&self) -> Option<u64> {
+    pub fn floor_at_home(&self) -> Option<Version> {
         (self.proven && self.delegation.is_some()).then_some(self.floor)
     }
 }

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use wire::{CHAIN_MAX, DelegationId};
+use wire::{CHAIN_MAX, DelegationId, Version};
 
 /// Grants that are kept, over all clients: 64 MiB of them. A write that finds no room goes home
 /// with the word that it did.
@@ -36,7 +36,7 @@ pub(crate) struct Grant {
     /// Number of the delegation.
     pub(crate) delegation: DelegationId,
     /// Its version in that.
-    pub(crate) version: u64,
+    pub(crate) version: Version,
     /// The nodes that keep it, as the header holds them.
     pub(crate) chain: [u8; 2 * CHAIN_MAX],
     /// How many those are.

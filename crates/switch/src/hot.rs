@@ -13,13 +13,12 @@
 use crate::delegation::Delegation;
 use cluster::{
     HotEntry, HotOrder, Incarnation, InstallError, KeyspaceId, Match, NodeId, Selection,
-    is_plausible_version,
 };
 use hashbrown::HashTable;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU16, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
-use wire::{DelegationId, Generation, Revision};
+use wire::{DelegationId, Generation, Revision, Version};
 
 /// What is known of one hot key, shared by all tables and threads in which it has this generation.
 #[derive(Debug)]
@@ -62,8 +61,8 @@ const _: () = assert!(wire::HOT_KEYS_MAX <= 1 << u16::BITS, "a row knows its pla
 /// The holder of a version. That two of them have the same is rare, and then a reader says that it
 /// does not hold what it is asked for.
 #[must_use]
-pub fn tag_of(version: u64) -> u8 {
-    1 + u8::try_from(version % 255).expect("below 255")
+pub fn tag_of(version: Version) -> u8 {
+    1 + u8::try_from(version.get() % 255).expect("below 255")
 }
 
 impl Entry {
@@ -114,11 +113,11 @@ impl Entry {
     }
 
     /// Lifts the floor to this version. Must come before the reply that shows it is sent on.
-    pub(crate) fn raise(&self, version: u64) {
+    pub(crate) fn raise(&self, version: Version) {
         // Most replies show nothing new, and then the line stays shared by all processors.
         // Whoever hears of this version from here on cannot read less than what is read here.
-        if self.floor.load(Ordering::Acquire) < version {
-            self.floor.fetch_max(version, Ordering::AcqRel);
+        if self.floor.load(Ordering::Acquire) < version.get() {
+            self.floor.fetch_max(version.get(), Ordering::AcqRel);
         }
     }
 
@@ -130,10 +129,10 @@ impl Entry {
     }
 
     /// The floor, and whether it is proven.
-    pub(crate) fn floor(&self) -> (u64, bool) {
+    pub(crate) fn floor(&self) -> (Version, bool) {
         // In this order: who sees the proof sees what it proved.
         let proven = self.proven.load(Ordering::Acquire);
-        (self.floor.load(Ordering::Acquire), proven)
+        (Version::new(self.floor.load(Ordering::Acquire)), proven)
     }
 
     fn set_near(&self, reader: usize) {
@@ -190,8 +189,8 @@ impl Row {
 
     /// Whether a version is above all that there can be: under a delegation this switch alone gives
     /// them out.
-    pub(crate) fn is_beyond(&self, version: u64) -> bool {
-        if !is_plausible_version(version) {
+    pub(crate) fn is_beyond(&self, version: Version) -> bool {
+        if !version.is_plausible() {
             return true;
         }
         let impossible = |delegation: &Arc<Delegation>| !delegation.may_have(version);
@@ -201,7 +200,7 @@ impl Row {
     /// The floor for a read that its home is to answer: a delegated key may be delegated from
     /// there, and then what home has is as good as any copy. `None` if that is not so, or nothing
     /// is proven.
-    pub(crate) fn floor_at_home(&self) -> Option<u64> {
+    pub(crate) fn floor_at_home(&self) -> Option<Version> {
         self.delegation.as_ref()?;
         let (floor, proven) = self.entry.floor();
         proven.then_some(floor)
@@ -242,7 +241,7 @@ impl Row {
     }
 
     /// Whether this reader, by its place among the readers, last said to hold that version.
-    pub(crate) fn holds(&self, reader: usize, version: u64) -> bool {
+    pub(crate) fn holds(&self, reader: usize, version: Version) -> bool {
         let holder = self.entry.holder(reader).map(|holder| holder.load(Ordering::Relaxed));
         holder == Some(tag_of(version))
     }
@@ -401,7 +400,7 @@ impl HotTable {
 
     /// Notes that a node holds this version of a key, or that it does not hold what it was asked
     /// for. Nothing happens if it is no reader of it.
-    pub(crate) fn holder(&self, row: &Row, node: NodeId, version: Option<u64>) {
+    pub(crate) fn holder(&self, row: &Row, node: NodeId, version: Option<Version>) {
         if let Some(reader) = self.reader_of(row, node) {
             row.entry.set_holder(reader, version.map_or(NO_HOLDER, tag_of));
         }

@@ -4,7 +4,7 @@
 use crate::hot::HotTable;
 use crate::loads::LoadReport;
 use cluster::{KeyspaceId, MaybeMutant, Mutant, NodeId};
-use wire::{Code, Fields, HEADER_LEN, Op, RATE_MAX, hop_flag};
+use wire::{Code, Fields, HEADER_LEN, HotAnswer, Op, RATE_MAX, hop_flag};
 
 /// Whether a reply says something of one key that the switch understands.
 pub(crate) fn is_about_one_key(op: Op) -> bool {
@@ -59,10 +59,10 @@ pub(crate) fn from_reply(
     let Some(row) = table.find(KeyspaceId(header.keyspace()), header.keyhash()) else {
         return true;
     };
-    let version = header.object_version();
+    let HotAnswer { version, generation } = HotAnswer::read(header);
     // A HOT_PUBLISH is what a GET would be told.
     let of_read = matches!(op, Op::GetReply | Op::HotPublish);
-    let own_generation = header.generation() == row.entry.generation();
+    let own_generation = generation == row.entry.generation();
     let newest = of_read && header.hop_flags() & hop_flag::NEWEST != 0;
     let says = match op {
         // What is below the floor is of no use, and would hide what the sender has taken since.

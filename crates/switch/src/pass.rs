@@ -5,7 +5,9 @@ use crate::tables::{Action, Exit};
 use crate::{ClockReading, Counters, Loads, Tables};
 use cluster::{KeyspaceId, Match, MaybeMutant, Mutant, NodeId};
 use machine::{Instant, Outbox, Rng};
-use wire::{DirectoryClock, Endpoint, Fields, Generation, HEADER_LEN, hop_flag};
+use wire::{
+    DirectoryClock, Endpoint, Fields, Generation, HEADER_LEN, HomeWrite, HotGet, Version, hop_flag,
+};
 
 /// What one packet meets on its way through.
 #[derive(Debug)]
@@ -45,11 +47,10 @@ impl<'p> Pass<'p> {
         &mut self,
         header: &mut [u8; HEADER_LEN],
         action: &Action,
-        version: u64,
+        version: Version,
     ) -> Option<Endpoint> {
         stamp_write(header, action);
-        header.set_object_version(version);
-        header.set_directory_clock(self.clock.present);
+        HomeWrite { granted: version, clock: self.clock.present }.write(header);
         if self.first_sent < self.clock.beginning {
             header.set_hop_flags(hop_flag::OLD);
         }
@@ -74,19 +75,17 @@ impl<'p> Pass<'p> {
 }
 
 /// Floor of a read that only a tail may answer, which takes none: no copy is as new as that.
-const AT_TAIL: u64 = u64::MAX;
+const AT_TAIL: Version = Version::new(u64::MAX);
 
 /// What whoever answers a read of a hot key is to know.
 pub(crate) fn stamp_hot(
     header: &mut [u8; HEADER_LEN],
     exit: Exit,
-    floor: Option<u64>,
+    floor: Option<Version>,
     generation: Generation,
 ) {
     stamp_chain_of_one(header, exit);
-    header.set_hop_flags(hop_flag::HOT);
-    header.set_object_version(floor.unwrap_or(AT_TAIL));
-    header.set_generation(generation);
+    HotGet { floor: floor.unwrap_or(AT_TAIL), generation }.write(header);
 }
 
 fn stamp_write(header: &mut [u8; HEADER_LEN], action: &Action) {

@@ -11,7 +11,8 @@ use cluster::{Incarnation, KeyspaceId, Match, MaybeMutant, Mutant, NodeId, Tenur
 use machine::{Instant, Outbox, Rng};
 use std::sync::Arc;
 use wire::{
-    DirectoryClock, DropReason, Endpoint, Fields, HEADER_LEN, Op, Packet, Revision, flag, hop_flag,
+    ClientReply, ClientWrite, DirectoryClock, DropReason, Endpoint, Fields, GrantedPut, HEADER_LEN,
+    Op, Packet, Revision, Version, flag, hop_flag,
 };
 
 /// One thread's switch: shared tables and directory, and counters of its own.
@@ -223,7 +224,7 @@ impl Pipeline {
             return Err(DropReason::Standby);
         }
         let (header, _) = split_header(datagram);
-        let first_sent = header.directory_clock();
+        let ClientWrite { first_sent } = ClientWrite::read(header);
         header.set_reply_addr(from.addr);
         header.set_reply_port(from.port);
         header.set_hop_flags(0);
@@ -306,7 +307,7 @@ impl Pipeline {
         let can_be = observe::rate_of(header).is_some();
         self.counters.count_doubted(u64::from(!can_be));
         if observe::answers_a_request(op) {
-            header.set_reply_directory_clock(self.directory().clock().present);
+            ClientReply { clock: self.directory().clock().present }.write(header);
         }
         out.push_copy(to, datagram);
         self.counters.count_emitted();
@@ -357,7 +358,7 @@ impl Pass<'_> {
             if directory.delegates() && wire::may_be_delegated(header, payload) {
                 self.delegate(directory, header, action)?
             } else {
-                self.go_home(header, action, 0)
+                self.go_home(header, action, Version::NONE)
             }
         };
         self.emit(to.ok_or(DropReason::NoNode)?, datagram);
@@ -396,7 +397,7 @@ impl Pass<'_> {
         header: &mut [u8; HEADER_LEN],
         action: &Action,
     ) -> Result<Option<Endpoint>, DropReason> {
-        header.set_directory_clock(self.first_sent);
+        ClientWrite { first_sent: self.first_sent }.write(header);
         if let WriteRoute::Home { version, crowded } =
             directory.delegate(self, header, action.head)?
         {
@@ -406,9 +407,9 @@ impl Pass<'_> {
             }
             return Ok(exit);
         }
-        let delegation = header.delegation();
+        let granted = GrantedPut::read(header);
         stamp_partition(header, action);
-        header.set_delegation(delegation);
+        granted.write(header);
         let first = crate::tables::chain_nodes(header.chain(), header.chain_len()).next();
         let first = first.and_then(|node| self.tables.node(node));
         Ok(first.map(|node| node.endpoint_of(action.partition)))

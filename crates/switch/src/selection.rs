@@ -7,6 +7,7 @@ use crate::pass::Pass;
 use crate::tables::Exit;
 use cluster::{Mutant, NodeId, NodeSpec, PartitionId, Selection};
 use std::ops::Range;
+use wire::Version;
 
 /// Readers that are looked at for one read. Right after a write few of them hold the newest
 /// version, and then the tail has to help out; in between all do, and the first two will.
@@ -28,7 +29,7 @@ const BITS: usize = wire::HOT_BANK_MAX;
 /// Who answers a read of a hot key, if not its tail, and the floor that it is stamped with.
 pub(crate) struct Selected {
     pub(crate) node: NodeId,
-    pub(crate) floor: u64,
+    pub(crate) floor: Version,
 }
 
 impl Pass<'_> {
@@ -49,13 +50,13 @@ impl Pass<'_> {
         let trusted = self.mutant.is(Mutant::TrustHolders) && row.delegation.is_some();
         let proven = proven || self.mutant.is(Mutant::TrustUnproven);
         let node = proven.then(|| self.choose(row, floor)).flatten()?.id;
-        let floor = if trusted { 0 } else { floor };
+        let floor = if trusted { Version::NONE } else { floor };
         Some(Selected { node, floor })
     }
 
     /// Looks at a few readers at random; of the first two that hold this version the one that has
     /// less to do.
-    fn choose(&mut self, row: &Row, version: u64) -> Option<&NodeSpec> {
+    fn choose(&mut self, row: &Row, version: Version) -> Option<&NodeSpec> {
         // Now and then blindly none, too.
         if self.blind && self.rng.below(8) == 0 {
             return None;

@@ -6,7 +6,8 @@ use crate::tables::{Action, Exit};
 use arrayvec::ArrayVec;
 use cluster::{KeyspaceId, Match, RangeTable};
 use wire::{
-    DropReason, Fields, HEADER_LEN, MGET_KEYS_MAX, MgetSlotBody, RANGE_PIECES_MAX, flag, hop_flag,
+    DropReason, Fields, HEADER_LEN, MGET_KEYS_MAX, MgetSlotBody, RANGE_PIECES_MAX, Version, flag,
+    hop_flag,
 };
 
 /// The keys of one MGET that the same shard answers.
@@ -22,7 +23,7 @@ struct Group {
 struct Split {
     groups: ArrayVec<Group, MGET_KEYS_MAX>,
     /// Slots whose keys go to copies, with their floors.
-    floors: ArrayVec<(usize, u64), MGET_KEYS_MAX>,
+    floors: ArrayVec<(usize, Version), MGET_KEYS_MAX>,
 }
 
 impl Pass<'_> {
@@ -102,11 +103,11 @@ impl Pass<'_> {
 
 /// Puts floors in the place of match values. The slots are the same in all copies, but each key is
 /// in the bitmap of one of them alone, and nobody else looks at its slot.
-fn write_floors(payload: &mut [u8], floors: &[(usize, u64)]) {
+fn write_floors(payload: &mut [u8], floors: &[(usize, Version)]) {
     let (slots, _) = payload.as_chunks_mut::<{ MgetSlotBody::LEN }>();
     for (number, floor) in floors {
         let slot = slots.get_mut(*number).and_then(|slot| slot.first_chunk_mut());
-        *slot.expect("it was read") = u128::from(*floor).to_be_bytes();
+        *slot.expect("it was read") = u128::from(floor.get()).to_be_bytes();
     }
 }
 

@@ -22,6 +22,7 @@ pub mod dissect;
 mod endpoint;
 pub mod expiry;
 pub mod layout;
+mod messages;
 pub mod metric;
 mod number;
 mod packet;
@@ -39,6 +40,9 @@ pub use body::{
 pub use copy::{CopyEntries, CopyEntry};
 pub use endpoint::Endpoint;
 pub use layout::*;
+pub use messages::{
+    ClientReply, ClientWrite, DelegatedReply, GrantedPut, HomeWrite, HotAnswer, HotGet,
+};
 pub use number::{DelegationId, DirectoryClock, Generation, Revision, Version};
 pub use packet::{
     NOBODY, Packet, chain_bytes, delegated_chain, emit, emit_mget, mget_len, push_mget_entry,

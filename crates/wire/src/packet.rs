@@ -5,7 +5,6 @@ use crate::layout::{
     CHAIN_MAX, Code, DATAGRAM_MAX, DropReason, Fields, HEADER_LEN, Header, KEY_MAX, MAGIC,
     MgetEntryBody, MgetSlotBody, Op, RangeEntryBody, VERSION,
 };
-use crate::number::{DelegationId, DirectoryClock, Generation};
 use crate::since::without_since;
 use alloc::vec::Vec;
 
@@ -325,75 +324,6 @@ impl Header {
     pub fn set_match_end(&mut self, last: u128) {
         self.keyhash = (last >> 64) as u64;
         self.object_version = last as u64;
-    }
-
-    /// The generation that a GET with the hop flag HOT, or its reply, names; it lies over places of
-    /// `chain` that a read has no use for.
-    #[must_use]
-    pub fn generation(&self) -> Generation {
-        Generation::new(self.last_places())
-    }
-
-    /// Sets the generation.
-    pub fn set_generation(&mut self, generation: Generation) {
-        self.set_last_places(generation.get());
-    }
-
-    /// The delegation that the key is under, in a reply with the code DELEGATED; 0 if the switch
-    /// is to rely on none. It lies where the reply to a read has the generation.
-    #[must_use]
-    pub fn reply_delegation(&self) -> DelegationId {
-        DelegationId::new(self.last_places())
-    }
-
-    /// Sets the delegation of such a reply.
-    pub fn set_reply_delegation(&mut self, delegation: DelegationId) {
-        self.set_last_places(delegation.get());
-    }
-
-    /// What lies over the last four places of `chain`.
-    fn last_places(&self) -> u64 {
-        u64::from_be_bytes(crate::bytes::get::<8, 8, { 2 * CHAIN_MAX }>(&self.chain))
-    }
-
-    fn set_last_places(&mut self, bits: u64) {
-        crate::bytes::put::<8, 8, { 2 * CHAIN_MAX }>(&mut self.chain, bits.to_be_bytes());
-    }
-
-    /// The clock of a switch that a write carries; it lies over what only MGET and
-    /// replies need.
-    #[must_use]
-    pub fn directory_clock(&self) -> DirectoryClock {
-        DirectoryClock::new(self.bitmap_node_load())
-    }
-
-    /// Sets the clock.
-    pub fn set_directory_clock(&mut self, directory_clock: DirectoryClock) {
-        self.set_bitmap_node_load(directory_clock.get());
-    }
-
-    /// The number of the delegation that a PUT with the hop flag GRANTED was stamped in; it lies
-    /// where other writes carry a clock.
-    #[must_use]
-    pub fn delegation(&self) -> DelegationId {
-        DelegationId::new(self.bitmap_node_load())
-    }
-
-    /// Sets the number of the delegation.
-    pub fn set_delegation(&mut self, delegation: DelegationId) {
-        self.set_bitmap_node_load(delegation.get());
-    }
-
-    /// What lies over `bitmap`, `node` and `load`.
-    fn bitmap_node_load(&self) -> u64 {
-        let [node, load] = [self.node, self.load].map(u64::from);
-        u64::from(self.bitmap) << 32 | node << 16 | load
-    }
-
-    fn set_bitmap_node_load(&mut self, bits: u64) {
-        let part = |shift: u32| u16::try_from(bits >> shift & 0xffff).expect("16 bits");
-        self.bitmap = u32::try_from(bits >> 32).expect("32 bits");
-        (self.node, self.load) = (part(16), part(0));
     }
 
     /// Sets the requests per second that the sender of a reply can serve; it lies over places of

@@ -11,7 +11,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use switch::{ClockReading, CoherenceDirectory, HotRead, Pass, SharedClock, WriteRoute};
 use wire::{
-    DirectoryClock, DropReason, Endpoint, Fields as _, HEADER_LEN, Header, Op, flag, hop_flag,
+    DirectoryClock, DropReason, Endpoint, Fields as _, HEADER_LEN, Header, HotGet, Op, Version,
+    flag, hop_flag,
 };
 
 /// Has the kernel take note of replies that come to a socket of the switch and not to the program,
@@ -76,7 +77,7 @@ impl KernelDirectory {
         let given = verdict.frame.first_chunk::<HEADER_LEN>().ok_or(DropReason::Contended)?;
         match verdict.action {
             PASS => Ok(WriteRoute::Home {
-                version: given.object_version(),
+                version: Version::new(given.object_version()),
                 crowded: given.hop_flags() & hop_flag::CROWDED != 0,
             }),
             TX => {
@@ -130,8 +131,9 @@ impl CoherenceDirectory for KernelDirectory {
         let given = verdict.frame.first_chunk::<HEADER_LEN>()?;
         let [high, low, ..] = given.chain();
         let reader = (given.chain_len() != 0).then(|| NodeId(u16::from_be_bytes([high, low])));
-        let floor = Some(given.object_version()).filter(|floor| *floor != u64::MAX);
-        Some(HotRead { generation: given.generation(), floor, reader })
+        let HotGet { floor, generation } = HotGet::read(given);
+        let floor = Some(floor).filter(|floor| floor.get() != u64::MAX);
+        Some(HotRead { generation, floor, reader })
     }
 
     /// The programs count writes of hot keys.

@@ -3,6 +3,7 @@
 mod c;
 mod dissect;
 mod lua;
+mod messages;
 mod records;
 mod reference;
 mod rust;
@@ -16,6 +17,7 @@ pub(crate) fn run(root: &Path, check: bool) -> Result<()> {
     let layout = Layout::read(root)?;
     let outputs = [
         ("crates/wire/src/layout.rs", rust::generate(&layout)?),
+        ("crates/wire/src/messages.rs", messages::generate(&layout)?),
         ("crates/wire/src/dissect/tables.rs", dissect::generate(&layout)?),
         ("tools/wireshark/keyway.lua", lua::generate(&layout)?),
         ("crates/xdp/src/layout.rs", records::generate(&layout)?),

@@ -21,6 +21,8 @@ pub(crate) struct Layout {
     pub(crate) flags: Vec<Flags>,
     #[serde(rename = "body")]
     pub(crate) bodies: Vec<Body>,
+    #[serde(rename = "message")]
+    pub(crate) messages: Vec<Message>,
     #[serde(rename = "payload")]
     pub(crate) payloads: Vec<Payload>,
     #[serde(rename = "limit")]
@@ -155,6 +157,30 @@ impl Counter {
             None => format!("u{}", size * 8),
         }
     }
+}
+
+/// What a message says in its header, by names of its own.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Message {
+    pub(crate) name: String,
+    pub(crate) doc: String,
+    /// The hop flags that it has.
+    #[serde(default)]
+    pub(crate) hop: Vec<String>,
+    pub(crate) says: Vec<Said>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Said {
+    pub(crate) name: String,
+    /// The header's field in which it is.
+    pub(crate) field: String,
+    /// The counter that it is one of, if the field may hold other numbers.
+    #[serde(rename = "type")]
+    pub(crate) type_name: Option<Counter>,
+    pub(crate) doc: String,
 }
 
 #[derive(Deserialize)]

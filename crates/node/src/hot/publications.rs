@@ -4,7 +4,7 @@ use cluster::PartitionId;
 use machine::Instant;
 use std::collections::BTreeMap;
 use std::time::Duration;
-use wire::{Generation, Header, hop_flag};
+use wire::{Generation, Header, HotAnswer, hop_flag};
 
 /// Which key of a shard: its partition, keyhash and match value. The directory knows keys by no
 /// more, and keeps those apart that have only the keyhash in common.
@@ -132,7 +132,7 @@ impl Publications {
         let publication = self.table.get_mut(&place)?;
         publication.version = publication.version.max(header.object_version);
         let vouched = header.hop_flags & hop_flag::NEWEST != 0;
-        publication.proven |= vouched && header.generation() == publication.generation;
+        publication.proven |= vouched && HotAnswer::of(header).generation == publication.generation;
         let back = publication.asked.take_if(|asked| asked.version <= publication.version);
         let took = back.filter(|asked| !asked.again).map(|asked| now.since(asked.since));
         Some(Published { version: publication.version, took, more: publication.is_wanted() })

@@ -14,7 +14,7 @@ use crate::replica::member::Member;
 use crate::shard::context::Context;
 use crate::shard::reply::send;
 use cluster::{KeyspaceId, Mutant};
-use wire::{Code, Generation, Header, MgetKey, Op, hop_flag};
+use wire::{Code, Generation, Header, HotAnswer, MgetKey, Op, Version, hop_flag};
 
 /// Whether this version of a hot key is published. If it is not, HOT_PUBLISH is sent for it, or
 /// will be when the one that is under way has come back.
@@ -65,7 +65,7 @@ fn ask_to_publish<E>(ctx: &mut Context<'_, E>, member: &Member, at: &Header) {
     let mut header = Header { object_version: version, ..member.hot_header(ctx, at) };
     if let Some(generation) = generation {
         header.hop_flags = hop_flag::NEWEST;
-        header.set_generation(generation);
+        HotAnswer { version: Version::new(version), generation }.put(&mut header);
     }
     tell_switch(ctx, header);
 }
@@ -127,6 +127,6 @@ pub(crate) fn tell_missed<E>(
         keyhash: slot.keyhash,
         ..Header::default()
     };
-    header.set_generation(entry.generation);
+    HotAnswer { version: Version::NONE, generation: entry.generation }.put(&mut header);
     tell_switch(ctx, header);
 }

@@ -14,8 +14,8 @@ use crate::shard::context::Context;
 use crate::shard::reply::{refuse, reply_endpoint, reply_header, send};
 use cluster::{Keyspace, KeyspaceId, Match, Mutant};
 use wire::{
-    Code, DATAGRAM_MAX, DropReason, Effect, Entry, GetReplyBody, HEADER_LEN, Header, MgetEntryBody,
-    MgetKey, MgetKeys, Op, flag, hop_flag,
+    Code, DATAGRAM_MAX, DropReason, Effect, Entry, GetReplyBody, HEADER_LEN, Header, HotGet,
+    MgetEntryBody, MgetKey, MgetKeys, Op, flag, hop_flag,
 };
 
 impl Replica {
@@ -44,7 +44,7 @@ impl Replica {
             let delegated =
                 self.delegations.present(key).is_some() && !ctx.mutant.is(Mutant::ProveDelegated);
             let vouches = registration.is_some_and(|registration| {
-                registration.generation == request.generation() && !delegated
+                registration.generation == HotGet::of(request).generation && !delegated
             }) || ctx.mutant.is(Mutant::ProveUnregistered);
             if request.hop_flags & hot != 0 {
                 header.hop_flags |= if vouches { hop_flag::NEWEST } else { 0 };

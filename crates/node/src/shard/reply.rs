@@ -5,7 +5,8 @@ use crate::replica::sessions::outcome::Outcome;
 use crate::shard::cluster_view::ClusterView;
 use crate::shard::context::Context;
 use wire::{
-    BatchReplyBody, Code, DelegationId, DropReason, Endpoint, Header, IncrReplyBody, Op, hop_flag,
+    BatchReplyBody, Code, DelegatedReply, DelegationId, DropReason, Endpoint, Header, HotAnswer,
+    HotGet, IncrReplyBody, Op, Version, hop_flag,
 };
 
 /// The header of an answer to `request`: what the protocol says is echoed, and the load report.
@@ -35,7 +36,8 @@ pub(crate) fn reply_header<E>(
     };
     header.set_rate(ctx.rate);
     if op == Op::Get && request.hop_flags & hop_flag::HOT != 0 {
-        header.set_generation(request.generation());
+        let HotGet { generation, .. } = HotGet::of(request);
+        HotAnswer { version: Version::NONE, generation }.put(&mut header);
     }
     header
 }
@@ -102,9 +104,8 @@ pub(crate) fn refuse_delegated<E: Engine>(
     op: Op,
     (delegation, left): (DelegationId, u64),
 ) {
-    let mut header =
-        Header { object_version: left, ..reply_header(ctx, request, op, Code::Delegated) };
-    header.set_reply_delegation(delegation);
+    let mut header = reply_header(ctx, request, op, Code::Delegated);
+    DelegatedReply { delegated_at: Version::new(left), delegation }.put(&mut header);
     send(ctx, &header, &[]);
 }
 

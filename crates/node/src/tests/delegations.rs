@@ -8,7 +8,10 @@ use super::*;
 use crate::hot::delegation::orders::OrdersGiven;
 use crate::hot::delegation::records::SPAN;
 use cluster::{Delegation, HotEntry, HotOrder, Mutant};
-use wire::{DelegationId, DirectoryClock, Generation, Revision, hop_flag};
+use wire::{
+    DelegatedReply, DelegationId, DirectoryClock, Generation, GrantedPut, HomeWrite, HotAnswer,
+    HotGet, Revision, Version, hop_flag,
+};
 
 const GENERATION: u64 = 10;
 const DELEGATION: u64 = 20;
@@ -17,7 +20,7 @@ const OVER: u64 = 30;
 /// What the head says of a write that is not for it.
 fn delegated(reply: &Reply) -> Option<(u64, u64)> {
     assert_eq!(reply.code, Code::Delegated);
-    let delegation = reply.header.reply_delegation();
+    let DelegatedReply { delegation, .. } = DelegatedReply::of(&reply.header);
     (delegation != DelegationId::NONE).then_some((delegation.get(), reply.version))
 }
 
@@ -102,9 +105,8 @@ impl Chain {
     /// The same, with a chain of so many of the nodes; the others are readers.
     fn delegate_by(&mut self, seq: u64, version: u64, (nodes, of): (&[u16], usize), value: &[u8]) {
         let mut header = self.stamped(Op::Put, HOT, seq);
-        header.hop_flags = hop_flag::GRANTED;
-        header.set_delegation(DelegationId::new(DELEGATION));
-        header.object_version = version;
+        let (version, delegation) = (Version::new(version), DelegationId::new(DELEGATION));
+        GrantedPut { version, delegation }.put(&mut header);
         header.chain = wire::delegated_chain(nodes.iter().copied());
         header.chain_len = u8::try_from(of).unwrap();
         let mut datagram = Vec::new();
@@ -124,18 +126,17 @@ impl Chain {
     fn send_home(&mut self, seq: u64, version: u64, revision: u64, hop_flags: u8) {
         let mut header = self.stamped(Op::Put, HOT, seq);
         header.hop_flags = hop_flags;
-        header.object_version = version;
-        header.set_directory_clock(DirectoryClock::new(revision << wire::CLOCK_DELEGATIONS_BITS));
+        let clock = DirectoryClock::of_order(Revision::new(revision));
+        HomeWrite { granted: Version::new(version), clock }.put(&mut header);
         self.send(&header, &[&PutBody { expiry_ms: 0 }.to_bytes(), HOT, b"home"]);
     }
 
     fn read_hot(&mut self, at: u16, floor: u64) -> (Code, u64, bool) {
         let seq = self.next();
         let mut header = self.stamped(Op::Get, HOT, seq);
-        header.hop_flags = hop_flag::HOT;
-        header.object_version = floor;
         header.set_chain([at]);
-        header.set_generation(Generation::new(GENERATION));
+        let generation = Generation::new(GENERATION);
+        HotGet { floor: Version::new(floor), generation }.put(&mut header);
         let mut datagram = Vec::new();
         wire::emit(&mut datagram, &header, &[HOT]);
         self.deliver(usize::from(at), port(SWITCH), &datagram);
@@ -176,7 +177,8 @@ fn home_vouches_to_the_switch_for_a_delegated_key_that_only_multigets_ask_for() 
     let (mut chain, _) = Chain::delegated(1, 0);
     assert_eq!(chain.mget(2, None).0, Code::NotHere);
     let [publish] = chain.publishes()[..] else { panic!("it is said once") };
-    let says = (publish.hop_flags, publish.generation(), publish.object_version, publish.code);
+    let generation = HotAnswer::of(&publish).generation;
+    let says = (publish.hop_flags, generation, publish.object_version, publish.code);
     assert_eq!(
         says,
         (hop_flag::NEWEST, Generation::new(GENERATION), 1, Code::Ok as u8),

@@ -6,7 +6,9 @@ use super::*;
 use cluster::{HotEntry, HotOrder, Mutant, NodeReport, Settled};
 use machine::Rng;
 use std::collections::{BTreeMap, BTreeSet};
-use wire::{Effect, Generation, MgetEntryBody, MgetKey, Revision, hop_flag};
+use wire::{
+    Effect, Generation, HotAnswer, HotGet, MgetEntryBody, MgetKey, Revision, Version, hop_flag,
+};
 
 const HOT: &[u8] = b"hot";
 const STEPS: u32 = 4_000;
@@ -243,11 +245,10 @@ impl World {
         let tail = self.view.tail().unwrap().0;
         let reader = self.reader();
         if let Some(entry) = &self.entry {
-            header.hop_flags = hop_flag::HOT;
             let unproven = if self.careless { entry.floor } else { u64::MAX };
-            header.object_version = reader.map_or(unproven, |(_, floor)| floor);
+            let floor = Version::new(reader.map_or(unproven, |(_, floor)| floor));
             header.set_chain([reader.map_or(tail, |(node, _)| node)]);
-            header.set_generation(Generation::new(entry.generation));
+            HotGet { floor, generation: Generation::new(entry.generation) }.put(&mut header);
         }
         let mut datagram = Vec::new();
         wire::emit(&mut datagram, &header, &[HOT]);
@@ -315,7 +316,7 @@ impl World {
         let flags = reply.header.hop_flags;
         if let Some(entry) = self.entry.as_mut().filter(|_| reply.op != Op::MgetReply) {
             let of_generation = flags & hop_flag::HOT != 0
-                && reply.header.generation() == Generation::new(entry.generation);
+                && HotAnswer::of(&reply.header).generation == Generation::new(entry.generation);
             if reply.code.is_decided() {
                 entry.floor = entry.floor.max(reply.version);
                 entry.proven |= of_generation && flags & hop_flag::NEWEST != 0;

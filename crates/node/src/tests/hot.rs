@@ -6,7 +6,7 @@ mod registrations;
 use super::vacating::Noted;
 use super::*;
 use cluster::{HotEntry, HotOrder, Mutant};
-use wire::{Generation, MgetKey, Revision, hop_flag};
+use wire::{Generation, HotAnswer, HotGet, MgetKey, Revision, Version, hop_flag};
 
 pub(super) const HOT: &[u8] = b"hot";
 /// The generation of the hot key, and the revision of the order that took it in.
@@ -92,10 +92,9 @@ impl Chain {
     fn get_hot(&mut self, to: usize, floor: u64, generation: u64) -> Reply {
         let seq = self.next();
         let mut header = self.stamped(Op::Get, HOT, seq);
-        header.hop_flags = hop_flag::HOT;
-        header.object_version = floor;
         header.set_chain([u16::try_from(to).unwrap()]);
-        header.set_generation(Generation::new(generation));
+        let generation = Generation::new(generation);
+        HotGet { floor: Version::new(floor), generation }.put(&mut header);
         self.ask(to, &header, &[HOT])
     }
 
@@ -104,7 +103,7 @@ impl Chain {
         let tail = self.map.partitions[0].tail().unwrap();
         let reply = self.get_hot(tail.0.into(), 0, generation);
         assert_eq!(
-            reply.header.generation(),
+            HotAnswer::of(&reply.header).generation,
             Generation::new(generation),
             "it is told which stay this is about"
         );
@@ -206,7 +205,7 @@ fn a_reader_answers_from_its_copy_no_older_than_the_switch_asks_for() {
         assert_eq!(reply.header.hop_flags & hop_flag::NEWEST, 0, "it vouches for nothing");
         let reply = chain.get_hot(reader, version + 1, GENERATION);
         assert_eq!(
-            (reply.code, reply.header.generation()),
+            (reply.code, HotAnswer::of(&reply.header).generation),
             (Code::NotHere, Generation::new(GENERATION))
         );
     }

@@ -2,7 +2,7 @@
 
 use super::*;
 use cluster::{HotEntry, KeyspaceId, Match, NodeId, Selection};
-use wire::{Generation, Revision};
+use wire::{Generation, Revision, Version};
 
 const INCARNATION: Incarnation = Incarnation(5);
 const KEY: (KeyspaceId, u64) = (KeyspaceId(1), 0xfeed);
@@ -65,16 +65,16 @@ fn entry(directory: &Directory) -> Option<(u64, bool, Vec<usize>)> {
     let row = table.find(KEY.0, KEY.1)?;
     let (floor, proven) = row.entry.floor();
     let holders = (0..row.readers()).filter(|reader| row.holds(*reader, floor)).collect();
-    Some((floor, proven, holders))
+    Some((floor.get(), proven, holders))
 }
 
 /// The key is proven at this version, and these nodes hold it.
 fn fill(directory: &Directory, version: u64, nodes: &[u16]) {
     let table = directory.table();
     let row = table.find(KEY.0, KEY.1).unwrap();
-    row.entry.raise(version);
+    row.entry.raise(Version::new(version));
     row.entry.prove();
-    nodes.iter().for_each(|node| table.holder(row, NodeId(*node), Some(version)));
+    nodes.iter().for_each(|node| table.holder(row, NodeId(*node), Some(Version::new(version))));
 }
 
 #[test]
@@ -138,7 +138,7 @@ fn whoever_looks_at_an_old_table_raises_the_same_floor() {
     directory.install(&order(4, 4)).unwrap();
     let old = directory.table();
     directory.install(&HotOrder { keys: vec![key(KEY.1, 4, 2, 1)], ..order(5, 4) }).unwrap();
-    old.find(KEY.0, KEY.1).unwrap().entry.raise(12);
+    old.find(KEY.0, KEY.1).unwrap().entry.raise(Version::new(12));
     assert_eq!(entry(&directory).unwrap().0, 12);
 }
 

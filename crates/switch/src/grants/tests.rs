@@ -1,7 +1,7 @@
 //! What is remembered of requests, and for how long.
 
 use super::*;
-use wire::DelegationId;
+use wire::{DelegationId, Version};
 
 fn at(secs: u64) -> Instant {
     Instant::from_unix_ms(1_000_000 + secs * 1_000)
@@ -13,12 +13,20 @@ fn who(client: u64, seq: u64) -> Who {
 
 fn grant(delegation: u64, version: u64) -> Grant {
     let (chain, chain_len) = wire::chain_bytes([4, 5]);
-    Grant { delegation: DelegationId::new(delegation), version, chain, chain_len }
+    Grant {
+        delegation: DelegationId::new(delegation),
+        version: Version::new(version),
+        chain,
+        chain_len,
+    }
 }
 
 fn give(grants: &Grants, now: Instant, who: Who, delegation: u64, version: u64) -> Option<u64> {
     let older = |grant: &Grant| grant.delegation < DelegationId::new(delegation);
-    grants.note(now, who, older, || Some(grant(delegation, version))).map(|grant| grant.version)
+    grants
+        .note(now, who, older, || Some(grant(delegation, version)))
+        .map(|grant| grant.version)
+        .map(Version::get)
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use super::*;
 use cluster::HotEntry;
-use wire::{DelegationId, Generation, Revision};
+use wire::{DelegationId, Generation, Revision, Version};
 
 /// As many hot keys as there may be, with so many readers of 64 nodes.
 fn full(readers: u16, delegation: Option<cluster::Delegation>) -> HotOrder {
@@ -80,15 +80,15 @@ fn a_key_that_gets_more_readers_than_few_has_a_holder_for_each() {
     order.places = (0..512).map(|id| Some((NodeId(id), Incarnation(1)))).collect();
     let mut before = HotTable::compile(&order, &HotTable::default()).unwrap();
     let row = &before.rows[0];
-    (0..2).for_each(|node| before.holder(row, NodeId(node), Some(9)));
+    (0..2).for_each(|node| before.holder(row, NodeId(node), Some(Version::new(9))));
     for (revision, readers) in [(2, 64), (3, 14), (4, 512), (5, 100), (6, 300), (7, 2)] {
         (order.revision, order.keys[0].readers) = (Revision::new(revision), readers);
         let table = HotTable::compile(&order, &before).unwrap();
         let row = &table.rows[0];
-        let held = || (0..512).filter(|reader| row.holds(*reader, 9)).count();
+        let held = || (0..512).filter(|reader| row.holds(*reader, Version::new(9))).count();
         let generation = before.rows[0].readers().min(readers.into());
         assert_eq!(held(), generation, "{readers}: those of before generation");
-        (0..512).for_each(|node| table.holder(row, NodeId(node), Some(9)));
+        (0..512).for_each(|node| table.holder(row, NodeId(node), Some(Version::new(9))));
         assert_eq!(held(), usize::from(readers));
         before = table;
     }

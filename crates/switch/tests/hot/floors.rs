@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use switch::{Directory, HotExplanation, Pipeline, explain_hot};
-use wire::{Code, DropReason, Generation, Header, Op, Revision};
+use wire::{Code, DropReason, Generation, Header, Op, Revision, Version};
 
 #[derive(Clone, Copy, Debug)]
 enum Step {
@@ -306,7 +306,7 @@ fn explain_says_what_the_directory_knows() {
     let wanted = HotExplanation {
         delegation: None,
         generation: Generation::new(1),
-        floor: 7,
+        floor: Version::new(7),
         proven: true,
         readers: vec![(NodeId(1), false), (NodeId(2), true), (NodeId(3), false)],
     };

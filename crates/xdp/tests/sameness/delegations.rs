@@ -18,7 +18,7 @@ use testkit::draw;
 use testkit::oracle::model::Sent;
 use wire::{
     Code, DelegationId, DirectoryClock, DropReason, Endpoint, Fields as _, Generation, HEADER_LEN,
-    Header, Op, Revision, hop_flag,
+    Header, Op, Revision, Version, hop_flag,
 };
 
 /// A PUT of a delegated key, new or a copy of another, or what a node says of one.
@@ -167,7 +167,7 @@ impl<'s> Both<'s> {
             (Generation::new(1), readers.to_vec(), false)
         );
         assert!(hot.delegation.is_none_or(|delegation| delegation.replicas == 2));
-        (hot.floor, hot.delegation.map(|delegation| (delegation.number.get(), delegation.next)))
+        (hot.floor.get(), hot.delegation.map(|it| (it.number.get(), it.next.map(Version::get))))
     }
 
     /// What a PUT leaves with, which has to be the same at both.

@@ -234,13 +234,13 @@ fn body_type(field: &BodyField) -> String {
 }
 
 /// The number that these bytes of a packet are.
-fn number(counter: Option<Counter>, size: usize, bytes: &str) -> String {
+pub(super) fn number(counter: Option<Counter>, size: usize, bytes: &str) -> String {
     let number = format!("{}::from_be_bytes({bytes})", unsigned(size));
     counter.map_or(number.clone(), |counter| format!("{counter:?}::new({number})"))
 }
 
 /// The bytes of a packet that this number is.
-fn bytes(counter: Option<Counter>, number: &str) -> String {
+pub(super) fn bytes(counter: Option<Counter>, number: &str) -> String {
     let bits = if counter.is_some() { ".get()" } else { "" };
     format!("{number}{bits}.to_be_bytes()")
 }

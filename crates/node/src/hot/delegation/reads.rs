@@ -6,7 +6,7 @@ use crate::replica::Replica;
 use crate::shard::context::Context;
 use crate::shard::reply::{reply_header, send};
 use cluster::{KeyspaceId, Mutant};
-use wire::{Code, Header, Op, flag, hop_flag};
+use wire::{Code, Header, HotGet, Op, flag, hop_flag};
 
 impl Replica {
     /// Answers a GET of a key that is delegated, of which the tail holds at most a copy: what it
@@ -36,10 +36,9 @@ impl Replica {
         if floor != u64::MAX {
             see_missed_read(ctx, request, keyspace, key);
         } else if hot
-            && self
-                .registrations
-                .get(key)
-                .is_some_and(|registration| registration.generation == request.generation())
+            && self.registrations.get(key).is_some_and(|registration| {
+                registration.generation == HotGet::of(request).generation
+            })
         {
             // Nothing that was shown before the key left is newer than what is here: that proves an
             // entry that came before, and the client asks again.

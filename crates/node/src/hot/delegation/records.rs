@@ -15,7 +15,8 @@ use cluster::{Incarnation, KeyspaceId, MaybeMutant, Mutant, NodeId, PartitionId}
 use std::collections::BTreeMap;
 use wire::{
     Code, DELEGATION_VERSIONS, DelegateBody, DelegationId, DelegationOverBody,
-    DelegationPresentBody, DelegationsBody, Effect, Header, RecallBody, Revision, hop_flag,
+    DelegationPresentBody, DelegationsBody, Effect, Header, HomeWrite, RecallBody, Revision,
+    hop_flag,
 };
 
 /// The delegations of one key.
@@ -123,7 +124,7 @@ impl Delegations {
     /// What a write is that was stamped with this version, or (0) with none.
     fn arrival(&self, request: &Header, installed: Revision, switch: Incarnation) -> Arrival {
         let stamped = request.object_version;
-        let passed = request.directory_clock().order();
+        let passed = HomeWrite::of(request).clock.order();
         let ended = self.over.iter().map(|delegation| delegation.ended).max().unwrap_or_default();
         if stamped != 0 {
             let delegation =
@@ -386,7 +387,7 @@ impl DelegationTable {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use wire::{CLOCK_DELEGATIONS_BITS, DirectoryClock};
+    use wire::{CLOCK_DELEGATIONS_BITS, DirectoryClock, Version};
 
     const fn over(number: u64, delegated_at: u64, newest: u64, ended: u64) -> DelegationOverBody {
         DelegationOverBody {
@@ -417,8 +418,9 @@ mod tests {
     }
 
     fn arrival(version: u64, directory_clock: u64, hop_flags: u8) -> Arrival {
-        let mut header = Header { object_version: version, hop_flags, ..Header::default() };
-        header.set_directory_clock(DirectoryClock::new(directory_clock << CLOCK_DELEGATIONS_BITS));
+        let mut header = Header { hop_flags, ..Header::default() };
+        let clock = DirectoryClock::new(directory_clock << CLOCK_DELEGATIONS_BITS);
+        HomeWrite { granted: Version::new(version), clock }.put(&mut header);
         delegations().arrival(&header, Revision::new(25), Incarnation(3))
     }
 
@@ -458,7 +460,8 @@ mod tests {
         assert_eq!(arrival(0, 25, hop_flag::OLD), Arrival::New, "the switch is the same");
         assert_eq!(arrival(0, 26, hop_flag::OLD), Arrival::Refused(Code::Closed));
         let mut header = Header { hop_flags: hop_flag::OLD, ..Header::default() };
-        header.set_directory_clock(DirectoryClock::of_order(Revision::new(25)));
+        let clock = DirectoryClock::of_order(Revision::new(25));
+        HomeWrite { granted: Version::NONE, clock }.put(&mut header);
         let another = delegations().arrival(&header, Revision::new(25), Incarnation(4));
         assert_eq!(another, Arrival::Refused(Code::Uncertain));
     }

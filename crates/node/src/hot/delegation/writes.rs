@@ -13,7 +13,7 @@ use cluster::{is_plausible_revision, is_plausible_version};
 use machine::Outbox;
 use wire::{
     CHAIN_MAX, Code, DelegationCommitBody, DelegationFetchBody, DelegationFoundBody, DelegationId,
-    DropReason, Endpoint, Fields, Found, HEADER_LEN, Header, Op, Packet, hop_flag,
+    DropReason, Endpoint, Fields, Found, GrantedPut, HEADER_LEN, Header, Op, Packet, hop_flag,
 };
 
 /// Whether a request comes from the node before this one in the chain of a delegated write.
@@ -39,7 +39,8 @@ pub(crate) fn handle_delegated<E: Engine>(
     if before.is_some_and(|before| !ctx.directory.owns(before, from)) {
         return Err(DropReason::NotFromMember);
     }
-    let can_be = is_plausible_revision(ctx.now, header.delegation().order())
+    let granted = GrantedPut::of(header);
+    let can_be = is_plausible_revision(ctx.now, granted.delegation.order())
         && is_plausible_version(header.object_version);
     if !can_be {
         return Err(DropReason::Implausible);
@@ -54,14 +55,15 @@ pub(crate) fn handle_delegated<E: Engine>(
     }
     let delegation = ctx.hot.entry(keyspace.id, key).and_then(|entry| entry.delegation);
     let held = ctx.hot.held.write(keyspace.id, key);
-    let overtaken = held.is_some_and(|it| it.delegation > header.delegation());
-    if overtaken || !takes(ctx, header.delegation(), delegation) {
+    let overtaken = held.is_some_and(|it| it.delegation > granted.delegation);
+    if overtaken || !takes(ctx, granted.delegation, delegation) {
         refuse(ctx, header, Op::Put, Code::Delegated);
         return Ok(());
     }
     let next = member(place + 1);
     let commits = next.is_none() || ctx.mutant.is(Mutant::CopyUncommitted);
-    let (version, of) = (header.object_version, (header.delegation(), header.object_version));
+    let version = header.object_version;
+    let of = (granted.delegation, version);
     let news = ctx.hot.held.take_write(ctx.engine, (keyspace.id, key), of, value, commits);
     if news && commits {
         ctx.counters.hot_delegated_writes += 1;
@@ -145,7 +147,7 @@ fn propagate<E>(
     let readers: Vec<Endpoint> = packet.readers().map(NodeId).filter_map(endpoint).collect();
     let more: Vec<Endpoint> = more.filter_map(endpoint).collect();
     ctx.counters.hot_copies_sent += (readers.len() + more.len()) as u64;
-    push_commits(ctx.out, &told, &of_grant, (header.delegation(), key));
+    push_commits(ctx.out, &told, &of_grant, (GrantedPut::of(header).delegation, key));
     push_copies(ctx.out, &readers, &of_grant, key, Some(record));
     push_copies(ctx.out, &more, &copy, key, Some(record));
 }

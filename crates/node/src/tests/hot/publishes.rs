@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::hot::deferred::DEFERRED_MAX;
-use wire::Generation;
+use wire::{Generation, HotAnswer};
 
 #[test]
 fn what_the_switch_does_not_look_into_shows_only_what_is_covered() {
@@ -43,7 +43,9 @@ fn what_the_switch_does_not_look_into_shows_only_what_is_covered() {
 fn with_what_is_shown_unseen_a_tail_vouches_for_the_key_once_in_each_generation() {
     let mut chain = Chain::hot();
     let vouched = |chain: &Chain| {
-        let says = |it: &Header| (it.hop_flags & hop_flag::NEWEST != 0, it.generation().get());
+        let says = |it: &Header| {
+            (it.hop_flags & hop_flag::NEWEST != 0, HotAnswer::of(it).generation.get())
+        };
         chain.publishes().iter().map(says).collect::<Vec<_>>()
     };
     chain.ask_mget(TAIL, None);
@@ -82,7 +84,7 @@ fn a_reader_that_a_multiget_asks_in_vain_says_so_to_the_switch() {
     let says = (header.code, header.hop_flags, header.node, header.object_version);
     assert_eq!(says, (Code::NotHere as u8, 0, 1, 0));
     assert_eq!(
-        (header.generation(), header.keyhash),
+        (HotAnswer::of(&header).generation, header.keyhash),
         (Generation::new(GENERATION), chain.map.keyspaces[0].keyhash(HOT))
     );
     let dropped = |chain: &Chain| {

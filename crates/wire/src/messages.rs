@@ -1,0 +1,354 @@
+//! What each message says in its header, beside what is always there. Generated from `spec/layout.toml` by `cargo xtask codegen`; do not edit.
+
+use crate::layout::{Fields, HEADER_LEN, Header, hop_flag};
+use crate::number::{DelegationId, DirectoryClock, Generation, Version};
+
+/// GET of a hot key, as the switch stamps it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HotGet {
+    /// No answer may be of a lower version; 2^64-1: only the tail may answer.
+    pub floor: Version,
+    /// Generation of the directory's entry, to which the answer proves something.
+    pub generation: Generation,
+}
+
+impl HotGet {
+    /// What a packet says.
+    #[inline]
+    #[must_use]
+    pub fn read(header: &[u8; HEADER_LEN]) -> Self {
+        Self { floor: Version::new(header.object_version()), generation: header.generation() }
+    }
+
+    /// Writes it into a packet.
+    #[inline]
+    pub fn write(self, header: &mut [u8; HEADER_LEN]) {
+        header.set_hop_flags(header.hop_flags() | hop_flag::HOT);
+        header.set_object_version(self.floor.get());
+        header.set_generation(self.generation);
+    }
+
+    /// What a header says.
+    #[inline]
+    #[must_use]
+    pub fn of(header: &Header) -> Self {
+        Self {
+            floor: Version::new(header.object_version),
+            generation: {
+                let mut bytes = [0; 8];
+                crate::bytes::put::<0, 8, 8>(
+                    &mut bytes,
+                    crate::bytes::get::<8, 8, 16>(&header.chain),
+                );
+                Generation::new(u64::from_be_bytes(bytes))
+            },
+        }
+    }
+
+    /// Puts it into a header.
+    #[inline]
+    pub fn put(self, header: &mut Header) {
+        header.hop_flags |= hop_flag::HOT;
+        header.object_version = self.floor.get();
+        let bytes = self.generation.get().to_be_bytes();
+        crate::bytes::put::<8, 8, 16>(&mut header.chain, crate::bytes::get::<0, 8, 8>(&bytes));
+    }
+}
+
+/// GET reply to a GET with HOT, and HOT_PUBLISH, which says to the switch what such a reply would.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HotAnswer {
+    /// Version of what is shown.
+    pub version: Version,
+    /// Generation that the GET named.
+    pub generation: Generation,
+}
+
+impl HotAnswer {
+    /// What a packet says.
+    #[inline]
+    #[must_use]
+    pub fn read(header: &[u8; HEADER_LEN]) -> Self {
+        Self { version: Version::new(header.object_version()), generation: header.generation() }
+    }
+
+    /// Writes it into a packet.
+    #[inline]
+    pub fn write(self, header: &mut [u8; HEADER_LEN]) {
+        header.set_object_version(self.version.get());
+        header.set_generation(self.generation);
+    }
+
+    /// What a header says.
+    #[inline]
+    #[must_use]
+    pub fn of(header: &Header) -> Self {
+        Self {
+            version: Version::new(header.object_version),
+            generation: {
+                let mut bytes = [0; 8];
+                crate::bytes::put::<0, 8, 8>(
+                    &mut bytes,
+                    crate::bytes::get::<8, 8, 16>(&header.chain),
+                );
+                Generation::new(u64::from_be_bytes(bytes))
+            },
+        }
+    }
+
+    /// Puts it into a header.
+    #[inline]
+    pub fn put(self, header: &mut Header) {
+        header.object_version = self.version.get();
+        let bytes = self.generation.get().to_be_bytes();
+        crate::bytes::put::<8, 8, 16>(&mut header.chain, crate::bytes::get::<0, 8, 8>(&bytes));
+    }
+}
+
+/// PUT that goes by its grant, from the switch down the grant's chain.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct GrantedPut {
+    /// Version of the grant.
+    pub version: Version,
+    /// Number of the delegation of the grant.
+    pub delegation: DelegationId,
+}
+
+impl GrantedPut {
+    /// What a packet says.
+    #[inline]
+    #[must_use]
+    pub fn read(header: &[u8; HEADER_LEN]) -> Self {
+        Self { version: Version::new(header.object_version()), delegation: header.delegation() }
+    }
+
+    /// Writes it into a packet.
+    #[inline]
+    pub fn write(self, header: &mut [u8; HEADER_LEN]) {
+        header.set_hop_flags(header.hop_flags() | hop_flag::GRANTED);
+        header.set_object_version(self.version.get());
+        header.set_delegation(self.delegation);
+    }
+
+    /// What a header says.
+    #[inline]
+    #[must_use]
+    pub fn of(header: &Header) -> Self {
+        Self {
+            version: Version::new(header.object_version),
+            delegation: {
+                let mut bytes = [0; 8];
+                crate::bytes::put::<0, 4, 8>(&mut bytes, header.bitmap.to_be_bytes());
+                crate::bytes::put::<4, 2, 8>(&mut bytes, header.node.to_be_bytes());
+                crate::bytes::put::<6, 2, 8>(&mut bytes, header.load.to_be_bytes());
+                DelegationId::new(u64::from_be_bytes(bytes))
+            },
+        }
+    }
+
+    /// Puts it into a header.
+    #[inline]
+    pub fn put(self, header: &mut Header) {
+        header.hop_flags |= hop_flag::GRANTED;
+        header.object_version = self.version.get();
+        let bytes = self.delegation.get().to_be_bytes();
+        header.bitmap = u32::from_be_bytes(crate::bytes::get::<0, 4, 8>(&bytes));
+        header.node = u16::from_be_bytes(crate::bytes::get::<4, 2, 8>(&bytes));
+        header.load = u16::from_be_bytes(crate::bytes::get::<6, 2, 8>(&bytes));
+    }
+}
+
+/// Write that the switch sends to the head of its partition.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HomeWrite {
+    /// Version of the grant that the request has, or 0.
+    pub granted: Version,
+    /// The switch's directory clock when the request passed.
+    pub clock: DirectoryClock,
+}
+
+impl HomeWrite {
+    /// What a packet says.
+    #[inline]
+    #[must_use]
+    pub fn read(header: &[u8; HEADER_LEN]) -> Self {
+        Self { granted: Version::new(header.object_version()), clock: header.directory_clock() }
+    }
+
+    /// Writes it into a packet.
+    #[inline]
+    pub fn write(self, header: &mut [u8; HEADER_LEN]) {
+        header.set_object_version(self.granted.get());
+        header.set_directory_clock(self.clock);
+    }
+
+    /// What a header says.
+    #[inline]
+    #[must_use]
+    pub fn of(header: &Header) -> Self {
+        Self {
+            granted: Version::new(header.object_version),
+            clock: {
+                let mut bytes = [0; 8];
+                crate::bytes::put::<0, 4, 8>(&mut bytes, header.bitmap.to_be_bytes());
+                crate::bytes::put::<4, 2, 8>(&mut bytes, header.node.to_be_bytes());
+                crate::bytes::put::<6, 2, 8>(&mut bytes, header.load.to_be_bytes());
+                DirectoryClock::new(u64::from_be_bytes(bytes))
+            },
+        }
+    }
+
+    /// Puts it into a header.
+    #[inline]
+    pub fn put(self, header: &mut Header) {
+        header.object_version = self.granted.get();
+        let bytes = self.clock.get().to_be_bytes();
+        header.bitmap = u32::from_be_bytes(crate::bytes::get::<0, 4, 8>(&bytes));
+        header.node = u16::from_be_bytes(crate::bytes::get::<4, 2, 8>(&bytes));
+        header.load = u16::from_be_bytes(crate::bytes::get::<6, 2, 8>(&bytes));
+    }
+}
+
+/// Write, from a client.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ClientWrite {
+    /// The highest directory clock of all replies when the client first sent the request.
+    pub first_sent: DirectoryClock,
+}
+
+impl ClientWrite {
+    /// What a packet says.
+    #[inline]
+    #[must_use]
+    pub fn read(header: &[u8; HEADER_LEN]) -> Self {
+        Self { first_sent: header.directory_clock() }
+    }
+
+    /// Writes it into a packet.
+    #[inline]
+    pub fn write(self, header: &mut [u8; HEADER_LEN]) {
+        header.set_directory_clock(self.first_sent);
+    }
+
+    /// What a header says.
+    #[inline]
+    #[must_use]
+    pub fn of(header: &Header) -> Self {
+        Self {
+            first_sent: {
+                let mut bytes = [0; 8];
+                crate::bytes::put::<0, 4, 8>(&mut bytes, header.bitmap.to_be_bytes());
+                crate::bytes::put::<4, 2, 8>(&mut bytes, header.node.to_be_bytes());
+                crate::bytes::put::<6, 2, 8>(&mut bytes, header.load.to_be_bytes());
+                DirectoryClock::new(u64::from_be_bytes(bytes))
+            },
+        }
+    }
+
+    /// Puts it into a header.
+    #[inline]
+    pub fn put(self, header: &mut Header) {
+        let bytes = self.first_sent.get().to_be_bytes();
+        header.bitmap = u32::from_be_bytes(crate::bytes::get::<0, 4, 8>(&bytes));
+        header.node = u16::from_be_bytes(crate::bytes::get::<4, 2, 8>(&bytes));
+        header.load = u16::from_be_bytes(crate::bytes::get::<6, 2, 8>(&bytes));
+    }
+}
+
+/// Reply to a write with the code DELEGATED, from the head.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DelegatedReply {
+    /// Version of the DELEGATE, or 0.
+    pub delegated_at: Version,
+    /// Number of the delegation that the key is under, or 0: the switch is to rely on none.
+    pub delegation: DelegationId,
+}
+
+impl DelegatedReply {
+    /// What a packet says.
+    #[inline]
+    #[must_use]
+    pub fn read(header: &[u8; HEADER_LEN]) -> Self {
+        Self {
+            delegated_at: Version::new(header.object_version()),
+            delegation: header.reply_delegation(),
+        }
+    }
+
+    /// Writes it into a packet.
+    #[inline]
+    pub fn write(self, header: &mut [u8; HEADER_LEN]) {
+        header.set_object_version(self.delegated_at.get());
+        header.set_reply_delegation(self.delegation);
+    }
+
+    /// What a header says.
+    #[inline]
+    #[must_use]
+    pub fn of(header: &Header) -> Self {
+        Self {
+            delegated_at: Version::new(header.object_version),
+            delegation: {
+                let mut bytes = [0; 8];
+                crate::bytes::put::<0, 8, 8>(
+                    &mut bytes,
+                    crate::bytes::get::<8, 8, 16>(&header.chain),
+                );
+                DelegationId::new(u64::from_be_bytes(bytes))
+            },
+        }
+    }
+
+    /// Puts it into a header.
+    #[inline]
+    pub fn put(self, header: &mut Header) {
+        header.object_version = self.delegated_at.get();
+        let bytes = self.delegation.get().to_be_bytes();
+        crate::bytes::put::<8, 8, 16>(&mut header.chain, crate::bytes::get::<0, 8, 8>(&bytes));
+    }
+}
+
+/// Reply, on its way from the switch to a client.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ClientReply {
+    /// The switch's directory clock when the reply passed.
+    pub clock: DirectoryClock,
+}
+
+impl ClientReply {
+    /// What a packet says.
+    #[inline]
+    #[must_use]
+    pub fn read(header: &[u8; HEADER_LEN]) -> Self {
+        Self { clock: header.reply_directory_clock() }
+    }
+
+    /// Writes it into a packet.
+    #[inline]
+    pub fn write(self, header: &mut [u8; HEADER_LEN]) {
+        header.set_reply_directory_clock(self.clock);
+    }
+
+    /// What a header says.
+    #[inline]
+    #[must_use]
+    pub fn of(header: &Header) -> Self {
+        Self {
+            clock: {
+                let mut bytes = [0; 8];
+                crate::bytes::put::<0, 8, 8>(
+                    &mut bytes,
+                    crate::bytes::get::<8, 8, 16>(&header.chain),
+                );
+                DirectoryClock::new(u64::from_be_bytes(bytes))
+            },
+        }
+    }
+
+    /// Puts it into a header.
+    #[inline]
+    pub fn put(self, header: &mut Header) {
+        let bytes = self.clock.get().to_be_bytes();
+        crate::bytes::put::<8, 8, 16>(&mut header.chain, crate::bytes::get::<0, 8, 8>(&bytes));
+    }
+}
