@@ -66,9 +66,6 @@ const RULES: [fn(&Tree) -> Vec<Finding>; 18] = [
 /// Applies every rule to the checkout.
 pub(crate) fn run(root: &Path) -> Result<()> {
     let tree = Tree::read(root)?;
-    for line in circles::left(&tree) {
-        eprintln!("to be mended: {line}");
-    }
     let findings = findings(&tree);
     for finding in &findings {
         eprintln!("{finding}");
