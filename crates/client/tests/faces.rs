@@ -421,6 +421,23 @@ fn who_has_written_says_goodbye_with_the_last_clone_and_waits_for_nothing() {
 }
 
 #[test]
+fn who_has_written_says_goodbye_when_its_runtime_ends_first() {
+    let service = Service::start();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.expect("a runtime can be built");
+    let users = runtime.block_on(async {
+        let options = Options::default();
+        let client = client::asynchronous::Client::connect(service.address, options).await.unwrap();
+        let users = client.keyspace("users").await.unwrap();
+        assert!(users.incr(b"n", 1).await.is_done());
+        users
+    });
+    runtime.shutdown_background();
+    service.wait_for_goodbye();
+    drop(users);
+}
+
+#[test]
 fn dropping_a_future_does_not_disturb_those_that_wait() {
     let service = Service::start();
     block_on(async {

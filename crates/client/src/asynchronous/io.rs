@@ -48,8 +48,6 @@ impl Io {
             self.alarm.set(self.driver.idle_time());
             poll_fn(|context| self.poll_work(context)).await;
         }
-        self.driver.say_goodbye();
-        self.port.transmit(&mut self.driver);
     }
 
     /// Takes what has come in. Ready if anything has, or the machine wants to be told the time.
@@ -95,6 +93,14 @@ impl Io {
                 return;
             }
         }
+    }
+}
+
+/// Also when the runtime ends before the last clone, and its tasks with it.
+impl Drop for Io {
+    fn drop(&mut self) {
+        self.driver.say_goodbye();
+        self.port.transmit(&mut self.driver);
     }
 }
 

@@ -1,10 +1,14 @@
 //! Clients in crowds, and clients that are broken: the gateway goes on.
 
-use crate::raw::{Raw, command, eventually, put, start};
+use crate::raw::{PATIENCE, Raw, command, eventually, options, put, start};
+use gateway::{Gateway, Options};
 use socket2::SockRef;
 use std::io::Write as _;
-use std::net::{Shutdown, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpStream, UdpSocket};
+use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
+use wire::{Op, Packet};
 
 #[test]
 fn whoever_has_said_all_and_still_listens_is_answered() {
@@ -24,6 +28,46 @@ fn whoever_has_said_all_and_still_listens_is_answered() {
         let info = Raw::connect(gateway.local()).text("INFO clients\r\n");
         info.contains("\r\nconnected_clients:1\r\n")
     });
+}
+
+/// Passes datagrams of one client on to a service, and what comes from there back to it. It tells
+/// of goodbyes.
+fn relay(service: SocketAddr) -> (SocketAddr, Receiver<()>) {
+    let (front, back) = [(); 2].map(|()| UdpSocket::bind("127.0.0.1:0").unwrap()).into();
+    let (at, (tell, told)) = (front.local_addr().unwrap(), channel());
+    let [front_too, back_too] = [&front, &back].map(|socket| socket.try_clone().unwrap());
+    let client = Arc::new(OnceLock::new());
+    let known = Arc::clone(&client);
+    std::thread::spawn(move || {
+        let mut buffer = [0; wire::DATAGRAM_MAX];
+        while let Ok((len, from)) = front.recv_from(&mut buffer) {
+            known.set(from).ok();
+            let datagram = &buffer[..len];
+            back.send_to(datagram, service).unwrap();
+            if Packet::parse(datagram).is_ok_and(|packet| packet.op() == Op::Goodbye) {
+                // Whoever has heard enough is gone.
+                tell.send(()).ok();
+            }
+        }
+    });
+    std::thread::spawn(move || {
+        let mut buffer = [0; wire::DATAGRAM_MAX];
+        while let Ok((len, _)) = back_too.recv_from(&mut buffer) {
+            front_too.send_to(&buffer[..len], client.get().unwrap()).unwrap();
+        }
+    });
+    (at, told)
+}
+
+#[test]
+fn a_gateway_that_stops_says_goodbye() {
+    let options = options();
+    let (at, goodbyes) = relay(options.services[0]);
+    let gateway = Gateway::start(Options { services: vec![at], workers: 1, ..options }).unwrap();
+    let mut client = Raw::connect(gateway.local());
+    client.ask("SET goodbye said\r\n", "+OK\r\n");
+    gateway.stop();
+    goodbyes.recv_timeout(PATIENCE).unwrap();
 }
 
 #[test]

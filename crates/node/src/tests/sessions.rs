@@ -144,43 +144,82 @@ fn a_learner_knows_that_clients_were_forgotten() {
     assert_eq!(chain.sum(), sum);
 }
 
-#[test]
-fn a_node_that_restarts_knows_that_clients_were_forgotten() {
-    let Chain { map, mut now, .. } = Chain::new(1);
-    let mut engine = Some(Noted::new());
-    let ask = |now: &mut Instant, engine: &mut Option<Noted>, client: u64| {
+/// A node that is started anew for each packet, with what the one before it had on record.
+struct Restarted {
+    map: Map,
+    now: Instant,
+    engine: Option<Noted>,
+    /// Clients that had ended for the last one.
+    ended: usize,
+}
+
+impl Restarted {
+    fn new() -> Self {
+        let Chain { map, now, .. } = Chain::new(1);
+        Self { map, now, engine: Some(Noted::new()), ended: 0 }
+    }
+
+    /// What it answers to an INCR, or to a GOODBYE.
+    fn ask(&mut self, op: Op, client: u64) -> Option<Code> {
         let mut chain = Chain::new(1);
-        chain.map = map.clone();
-        let header = Header { client, ..chain.stamped(Op::Incr, b"n", 1) };
+        chain.map = self.map.clone();
+        let header = Header { client, ..chain.stamped(op, b"n", 1) };
         let config = NodeConfig { shard: 0, shards: 1, incarnation: Incarnation(0), rate: 0 };
-        let mut node = Node::new(config, engine.take().unwrap(), *now);
+        let mut node = Node::new(config, self.engine.take().unwrap(), self.now);
         node.set_sessions_max(ROOM);
-        node.install(*now, &map.assignment(NodeId(0), StoreId(0), port(SWITCH)));
+        node.install(self.now, &self.map.assignment(NodeId(0), StoreId(0), port(SWITCH)));
         let lease = Lease {
             cluster: ClusterId(1),
             incarnation: Incarnation(0),
             revision: Revision::new(1),
-            from: *now,
+            from: self.now,
             duration_ms: 1 << 40,
         };
         node.renew(&lease);
+        self.ended = node.sessions_ended();
         // What it finds after a restart it has just heard.
-        *now = *now + LONG;
+        self.now = self.now + LONG;
         let mut datagram = Vec::new();
-        wire::emit(&mut datagram, &header, &[&IncrBody { delta: 1 }.to_bytes(), b"n"]);
-        node.handle_packet(*now, port(SWITCH), 0, &datagram);
+        let payload = [&IncrBody { delta: 1 }.to_bytes()[..], b"n"];
+        if op == Op::Goodbye {
+            wire::emit(&mut datagram, &Header { key_len: 0, ..header }, &[]);
+        } else {
+            wire::emit(&mut datagram, &header, &payload);
+        }
+        node.handle_packet(self.now, port(SWITCH), 0, &datagram);
         node.flush().unwrap();
-        let code = Packet::parse(node.poll_transmit().unwrap().payload).unwrap().header().code();
-        *engine = Some(node.into_engine());
-        Code::from_wire(code).unwrap()
-    };
-    for client in 1..=ROOM as u64 + 1 {
-        assert_eq!(ask(&mut now, &mut engine, client), Code::Ok);
+        let code =
+            node.poll_transmit().map(|it| Packet::parse(it.payload).unwrap().header().code());
+        self.engine = Some(node.into_engine());
+        Code::from_wire(code?)
     }
-    let codes: Vec<Code> =
-        (1..=ROOM as u64 + 1).map(|client| ask(&mut now, &mut engine, client)).collect();
+}
+
+#[test]
+fn a_node_that_restarts_knows_that_clients_were_forgotten() {
+    let mut node = Restarted::new();
+    for client in 1..=ROOM as u64 + 1 {
+        assert_eq!(node.ask(Op::Incr, client), Some(Code::Ok));
+    }
+    let again = (1..=ROOM as u64 + 1).map(|client| node.ask(Op::Incr, client).unwrap());
+    let codes: Vec<Code> = again.collect();
     assert!(codes.contains(&Code::NoSession) && codes.contains(&Code::Ok), "{codes:?}");
-    assert_eq!(ask(&mut now, &mut engine, 99), Code::NoSession);
+    assert_eq!(node.ask(Op::Incr, 99), Some(Code::NoSession));
+}
+
+#[test]
+fn a_node_that_restarts_knows_which_clients_have_ended() {
+    let mut node = Restarted::new();
+    for client in 1..=3 {
+        assert_eq!(node.ask(Op::Incr, client), Some(Code::Ok));
+    }
+    assert_eq!(node.ask(Op::Goodbye, 2), None);
+    assert_eq!(node.ask(Op::Incr, 1), Some(Code::Ok), "its outcome is kept");
+    assert_eq!(node.ended, 1);
+    assert_eq!(node.ask(Op::Incr, 2), None, "a late copy is dropped");
+    assert_eq!(node.ask(Op::Goodbye, 1), None);
+    assert_eq!(node.ask(Op::Incr, 3), Some(Code::Ok));
+    assert_eq!(node.ended, 2);
 }
 
 #[test]

@@ -8,6 +8,7 @@ use client::{
 use runtime::up::{Embedded, HASH_KEYSPACE, RANGE_KEYSPACE, UpOptions};
 use std::collections::BTreeMap;
 use std::thread;
+use std::time::Duration;
 use tempfile::tempdir;
 
 fn space(cluster: &Embedded, name: &str) -> Space {
@@ -44,6 +45,31 @@ fn single_keys_are_written_read_changed_and_deleted() {
     let gone = space.del(b"a").into_result().unwrap();
     assert!(matches!(gone, DelReply { existed: true, .. }));
     assert_eq!(get(&space, "a"), None);
+}
+
+/// More than a partition remembers at one time.
+const SHORT_LIVED: u64 = 16_600;
+
+#[test]
+fn clients_without_number_that_do_one_incr_each_are_counted_exactly_and_lock_nobody_out() {
+    let cluster = Embedded::start(&in_memory()).unwrap();
+    let cluster = &cluster;
+    let incr = || space(cluster, HASH_KEYSPACE).incr(b"visits", 1).into_result().unwrap();
+    thread::scope(|scope| {
+        for each in 0..8 {
+            scope.spawn(move || {
+                for _ in (each..SHORT_LIVED).step_by(8) {
+                    let _done = incr();
+                }
+            });
+        }
+    });
+    // And whoever comes next is served at once.
+    let soon = Options { deadline: Duration::from_secs(5), ..Options::default() };
+    let next = Client::connect(cluster.service(), soon).unwrap().keyspace(HASH_KEYSPACE).unwrap();
+    let reply = next.incr(b"visits", 1).into_result().unwrap();
+    let wanted = i64::try_from(SHORT_LIVED + 1).unwrap();
+    assert!(matches!(reply, IncrReply::Sum { sum, .. } if sum == wanted), "{reply:?}");
 }
 
 #[test]
