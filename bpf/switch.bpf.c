@@ -115,6 +115,18 @@ int part(struct kw_silent *from)
 	return 0;
 }
 
+/* Called by the loader: forgets a client that had ended. */
+SEC("syscall")
+int forget(struct kw_silent *of)
+{
+	__be64 client = of->client;
+
+	if (bpf_map_delete_elem(&ended, &client))
+		return 1;
+	__sync_fetch_and_sub(&delegated.clients, 1);
+	return 0;
+}
+
 /*
  * Called by the loader: gives the header of a write that may be delegated, which stands for a
  * frame, what its socket sends it on with. XDP_TX: stamped for its delegation. XDP_PASS: it goes

@@ -203,6 +203,8 @@ __noinline int kw_delegate(const struct kw_hot *hot, struct kw_own *own, struct 
 		kw_fence(own);
 		if (seq < kw_low(grantee))
 			return KW_DROP_STALE_REQUEST;
+	} else if (kw_has_ended(w->who.client)) {
+		return KW_DROP_STALE_REQUEST;
 	}
 	if (found == KW_HALF_READ)
 		return KW_DROP_CONTENDED;

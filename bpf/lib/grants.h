@@ -81,6 +81,22 @@ static __always_inline bool kw_raise_low(struct kw_grantee *grantee, __u64 low)
 	return false;
 }
 
+/* Whether all requests of a client that is not in `grantees` have ended, by its own word. */
+static __always_inline bool kw_has_ended(__be64 client)
+{
+	return bpf_map_lookup_elem(&ended, &client);
+}
+
+/* A client says goodbye: all its requests have ended. The loader takes its grants out. */
+static __noinline int kw_end(__be64 client)
+{
+	struct kw_grantee *grantee = kw_grantee(client);
+
+	if (grantee && kw_is_there(grantee, client))
+		kw_raise_low(grantee, ~0ULL);
+	return 0;
+}
+
 /* Lets go some of the grants of requests that have ended. */
 static __always_inline void kw_let_go(struct kw_grantee *grantee, __be64 client)
 {
@@ -171,6 +187,8 @@ static __noinline struct kw_grantee *kw_grantee_made(const struct kw_request *wh
 
 	if (grantee)
 		return kw_is_there(grantee, fresh.client) ? grantee : NULL;
+	if (kw_has_ended(fresh.client))
+		return NULL;
 	/* Before whoever gives the grant looks whether its order is still the present one. */
 	__sync_fetch_and_add(&delegated.clients, 1);
 	failed = bpf_map_update_elem(&grantees, &fresh.client, &fresh, BPF_NOEXIST);

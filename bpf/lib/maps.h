@@ -198,6 +198,7 @@ struct {
 
 /* Clients that are remembered. */
 #define KW_GRANTEES_MAX	(1 << 16)
+#define KW_ENDED_MAX	(1 << 18)
 
 /* What requests were given under delegations. The loader takes out those that programs have left. */
 struct {
@@ -218,8 +219,21 @@ struct {
 } grantees SEC(".maps");
 
 /*
- * How many clients are in `grantees`: if none, nothing need be looked for. And the pass in which
- * one last found no room there, and a grant in `grants`: until the next one there is none.
+ * Clients that have said goodbye, with the pass in which the loader took them out of `grantees`.
+ * It alone changes this.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, KW_ENDED_MAX);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, __be64);
+	__type(value, __u64);
+} ended SEC(".maps");
+
+/*
+ * How many clients are in `grantees` and `ended`: if none, nothing need be looked for. And the pass
+ * in which one last found no room in `grantees`, and a grant in `grants`: until the next one there
+ * is none.
  */
 struct {
 	__u64 clients;

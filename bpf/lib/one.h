@@ -312,6 +312,8 @@ static __always_inline int kw_single(const struct kw_packet *p, struct kw_own *o
 		return kw_is_keyspace(keyspace) ? KW_DROP_NO_PARTITION : KW_DROP_NO_KEYSPACE;
 	if (way.write)
 		way.directory_clock = kw_directory_clock();
+	if (kw->op == KW_OP_GOODBYE && kw_delegates(way.directory_clock))
+		kw_end(KW_U64(&kw->client));
 	if (may_be_delegated && kw_delegates(way.directory_clock))
 		return kw_delegated_put(p->eth, own, row, ifindex);
 	if (kw_may_be_hot(KW_U64(&kw->keyhash)))

@@ -36,7 +36,8 @@ pub trait CoherenceDirectory: Debug + Send + Sync {
         at_home: bool,
     ) -> Option<HotRead>;
 
-    /// A write passes, of a key that may be hot.
+    /// A write passes, of a key that may be hot, or a goodbye: all requests of its client have
+    /// ended (D1).
     fn count_write(&self, pass: &mut Pass<'_>, header: &[u8; HEADER_LEN]);
 
     /// Whether writes that may be delegated have to be looked at: a key may be delegated, or was.

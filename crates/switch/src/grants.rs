@@ -20,6 +20,10 @@ const GRANTS_MAX: usize = 1 << 20;
 /// each they take no more memory than the grants.
 const CLIENTS_MAX: usize = 1 << 16;
 
+/// Clients that have said goodbye and are remembered as such, beside the others: 64 bytes each.
+/// When there are so many, the next ones stay what they were.
+const ENDED_MAX: usize = 1 << 18;
+
 /// For how long a silent client is remembered: as long as nodes keep its sessions, so longer than
 /// any copy of a request is on its way.
 const IDLE_MAX: Duration = Duration::from_secs(wire::SESSION_IDLE_SECS as u64);
@@ -71,11 +75,18 @@ pub(crate) struct Grants {
     clients: AtomicUsize,
     /// How many those may be.
     clients_max: usize,
+    /// Ended clients in all parts.
+    ended: AtomicUsize,
     /// When silent clients were looked for last, in nanoseconds.
     swept: AtomicU64,
 }
 
-type Part = BTreeMap<u64, Client>;
+#[derive(Debug, Default)]
+struct Part {
+    clients: BTreeMap<u64, Client>,
+    /// When clients said goodbye: all their requests have ended.
+    ended: BTreeMap<u64, Instant>,
+}
 
 /// What is known of one client.
 #[derive(Debug)]
@@ -99,21 +110,25 @@ impl Grants {
         let count = || AtomicUsize::new(0);
         let parts = std::array::from_fn(|_| Mutex::default());
         let swept = AtomicU64::new(0);
-        Self { parts, grants: count(), clients: count(), clients_max, swept }
+        let (grants, clients, ended) = (count(), count(), count());
+        Self { parts, grants, clients, clients_max, ended, swept }
     }
 
     /// Whether anything is remembered of any client: if not, nothing need be looked for. Must be
     /// asked after the switch's clock was read.
     #[inline]
     pub(crate) fn any(&self) -> bool {
-        self.clients.load(Ordering::SeqCst) != 0
+        self.clients.load(Ordering::SeqCst) != 0 || self.ended.load(Ordering::SeqCst) != 0
     }
 
     /// Takes note of a request that passes, with its client's low-water mark, and says what it was
     /// given.
     pub(crate) fn meet(&self, now: Instant, who: Who, low: u64) -> Met {
         let mut part = self.part(who.client);
-        let Some(client) = part.get_mut(&who.client) else { return Met::New };
+        if part.ended.contains_key(&who.client) {
+            return Met::Stale;
+        }
+        let Some(client) = part.clients.get_mut(&who.client) else { return Met::New };
         let ended = client.hear(now, low);
         self.grants.fetch_sub(ended, Ordering::Relaxed);
         if who.seq < client.low {
@@ -128,13 +143,13 @@ impl Grants {
     pub(crate) fn has_room(&self, client: u64) -> bool {
         self.grants.load(Ordering::Relaxed) < GRANTS_MAX
             && (self.clients.load(Ordering::Relaxed) < self.clients_max
-                || self.part(client).contains_key(&client))
+                || self.part(client).clients.contains_key(&client))
     }
 
     /// The grant of a request that has not ended.
     pub(crate) fn of(&self, client: u64, seq: u64) -> Option<Grant> {
         let part = self.part(client);
-        let client = part.get(&client)?;
+        let client = part.clients.get(&client)?;
         client.grants.get(client.find(seq)?).map(|(_, grant)| *grant)
     }
 
@@ -149,11 +164,14 @@ impl Grants {
         make: impl FnOnce() -> Option<Grant>,
     ) -> Option<Grant> {
         let mut part = self.part(who.client);
-        let is_new = !part.contains_key(&who.client);
+        if part.ended.contains_key(&who.client) {
+            return None;
+        }
+        let is_new = !part.clients.contains_key(&who.client);
         if is_new && self.clients.load(Ordering::Relaxed) >= self.clients_max {
             return None;
         }
-        if let Some(client) = part.get_mut(&who.client) {
+        if let Some(client) = part.clients.get_mut(&who.client) {
             if who.seq < client.low {
                 return None;
             }
@@ -174,9 +192,29 @@ impl Grants {
             self.clients.fetch_add(1, Ordering::SeqCst);
         }
         self.grants.fetch_add(1, Ordering::Relaxed);
-        let client = part.entry(who.client).or_insert_with(|| Client::new(now));
+        let client = part.clients.entry(who.client).or_insert_with(|| Client::new(now));
         client.insert(who.seq, grant);
         Some(grant)
+    }
+
+    /// A client says goodbye: all its requests have ended. Its grants go, and it takes no room from
+    /// others any more.
+    pub(crate) fn end(&self, now: Instant, client: u64) {
+        let mut part = self.part(client);
+        if !part.clients.contains_key(&client) || self.ended.load(Ordering::Relaxed) >= ENDED_MAX {
+            return;
+        }
+        // Something is remembered all the time.
+        self.ended.fetch_add(1, Ordering::SeqCst);
+        part.ended.insert(client, now);
+        if let Some(gone) = part.clients.remove(&client) {
+            self.count_out(&gone);
+        }
+    }
+
+    fn count_out(&self, gone: &Client) {
+        self.grants.fetch_sub(gone.grants.len(), Ordering::Relaxed);
+        self.clients.fetch_sub(1, Ordering::SeqCst);
     }
 
     /// Forgets clients that have been silent for [`IDLE_MAX`]. To be called now and then.
@@ -190,14 +228,16 @@ impl Grants {
         }
         for part in &self.parts {
             let mut part = lock(part);
-            part.retain(|_, client| {
+            part.clients.retain(|_, client| {
                 let stays = now.since(client.heard) < IDLE_MAX;
                 if !stays {
-                    self.grants.fetch_sub(client.grants.len(), Ordering::Relaxed);
-                    self.clients.fetch_sub(1, Ordering::SeqCst);
+                    self.count_out(client);
                 }
                 stays
             });
+            let before = part.ended.len();
+            part.ended.retain(|_, at| now.since(*at) < IDLE_MAX);
+            self.ended.fetch_sub(before - part.ended.len(), Ordering::SeqCst);
         }
     }
 
@@ -206,11 +246,8 @@ impl Grants {
         if self.has_room(for_client) {
             return;
         }
-        let gone = self.parts.iter().find_map(|part| lock(part).pop_first());
-        if let Some((_, gone)) = gone {
-            self.grants.fetch_sub(gone.grants.len(), Ordering::Relaxed);
-            self.clients.fetch_sub(1, Ordering::SeqCst);
-        }
+        let gone = self.parts.iter().find_map(|part| lock(part).clients.pop_first());
+        gone.iter().for_each(|(_, gone)| self.count_out(gone));
     }
 
     fn part(&self, client: u64) -> MutexGuard<'_, Part> {

@@ -4,7 +4,7 @@ use crate::directory::View;
 use crate::pass::Pass;
 use crate::{ClockReading, CoherenceDirectory, HotRead, WriteRoute, observe};
 use cluster::{KeyspaceId, Match, NodeId};
-use wire::{DropReason, Endpoint, HEADER_LEN, Op};
+use wire::{DropReason, Endpoint, Fields as _, HEADER_LEN, Op};
 
 impl CoherenceDirectory for View {
     #[inline]
@@ -48,6 +48,10 @@ impl CoherenceDirectory for View {
     fn count_write(&self, pass: &mut Pass<'_>, header: &[u8; HEADER_LEN]) {
         if let Some(row) = pass.row_of(header) {
             pass.counters.count_hot_write(row.counter.into());
+        }
+        let grants = self.directory().grants();
+        if header.op() == Op::Goodbye as u8 && grants.any() {
+            grants.end(pass.now, header.client());
         }
     }
 

@@ -237,6 +237,11 @@ impl Program {
         self.call("part", &mut client.to_bytes()).map(drop)
     }
 
+    /// Forgets one that had ended.
+    pub(crate) fn forget(&self, client: &Silent) -> Result<(), Error> {
+        self.call("forget", &mut client.to_bytes()).map(drop)
+    }
+
     /// Tells a hot key that stays who its readers are now.
     pub(crate) fn resettle(&self, change: &HotChange) -> Result<(), Error> {
         let found = self.call("resettle", &mut change.to_bytes())?;

@@ -106,3 +106,37 @@ fn a_full_table_gives_nothing_and_loses_nothing() {
     assert_eq!(give(&grants, at(0), who(8, 6), 2, 42), None);
     assert_eq!(give(&grants, at(0), who(7, 6), 2, 43), Some(43), "a known client has room");
 }
+
+#[test]
+fn a_client_that_has_said_goodbye_makes_room_and_its_late_copies_are_told_from_new_requests() {
+    let grants = Grants::remembering(2);
+    for client in 1..=100 {
+        assert_eq!(give(&grants, at(client), who(client, 5), 2, 40 + client), Some(40 + client));
+        grants.end(at(client), client);
+        grants.end(at(client), 1_000 + client);
+    }
+    assert_eq!(grants.clients.load(Ordering::Relaxed), 0);
+    assert_eq!(grants.grants.load(Ordering::Relaxed), 0);
+    for client in [1, 100] {
+        assert!(grants.any());
+        assert_eq!(grants.meet(at(100), who(client, 5), 3), Met::Stale);
+        assert_eq!(grants.meet(at(100), who(client, 6), 3), Met::Stale);
+        assert_eq!(give(&grants, at(100), who(client, 5), 3, 99), None, "a late answer");
+    }
+    assert_eq!(grants.meet(at(100), who(1_001, 5), 3), Met::New, "who had none is not remembered");
+    assert_eq!(give(&grants, at(100), who(201, 1), 2, 200), Some(200));
+    grants.sweep(at(650));
+    assert_eq!(grants.meet(at(650), who(40, 5), 3), Met::New, "long after all its copies");
+    assert_eq!(grants.meet(at(650), who(60, 5), 3), Met::Stale);
+    grants.sweep(at(720));
+    assert!(!grants.any());
+}
+
+#[test]
+fn where_there_is_no_room_for_goodbyes_clients_stay_what_they_were() {
+    let grants = Grants::default();
+    give(&grants, at(0), who(7, 5), 2, 41);
+    grants.ended.store(ENDED_MAX, Ordering::Relaxed);
+    grants.end(at(0), 7);
+    assert_eq!(grants.meet(at(0), who(7, 5), 3), Met::Granted(grant(2, 41)));
+}

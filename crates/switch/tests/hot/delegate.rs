@@ -599,6 +599,43 @@ fn who_finds_no_room_among_the_grants_is_sent_home_with_that_word_and_nobody_is_
     assert!(matches!(home, Went::Home { version: 0, .. }), "the key is at home: {home:?}");
 }
 
+/// A client says that it has ended.
+fn say_goodbye(pipeline: &mut Pipeline, client: u64) {
+    let op = Op::Goodbye as u8;
+    let header = Header { op, keyspace: KEYSPACE.0, client, seq: 1, ..Header::default() };
+    let mut bytes = Vec::new();
+    wire::emit(&mut bytes, &header, &[]);
+    let mut out = Outbox::default();
+    pipeline.process(at(0), endpoint(60_000), &mut bytes, &mut out).unwrap();
+    assert_eq!(out.pop().expect("its home hears it").to, endpoint(TAIL));
+}
+
+#[test]
+fn who_has_said_goodbye_takes_no_room_from_others_and_is_given_nothing_any_more() {
+    let mut pipeline = delegated(None);
+    say_delegated(&mut pipeline, 1, 2);
+    let of = |client, seq| Ask { client, seq, directory_clock: BEGUN, ..LATE };
+    for n in 1..CLIENTS_MAX {
+        ask(&mut pipeline, at(0), of(1_000 + n, 1));
+    }
+    assert_eq!(ask(&mut pipeline, at(0), of(1, 1)), Went::Crowded);
+    for client in [1_001, 1_002, 3] {
+        say_goodbye(&mut pipeline, client);
+    }
+    for client in [1, 2] {
+        delegation_of(&ask(&mut pipeline, at(0), of(client, 1)));
+    }
+    assert_eq!(ask(&mut pipeline, at(0), of(4, 1)), Went::Crowded);
+    let dropped = Went::Dropped(DropReason::StaleRequest);
+    for seq in [1, 2] {
+        assert_eq!(ask(&mut pipeline, at(0), of(1_001, seq)), dropped, "a late copy");
+    }
+    delegation_of(&ask(&mut pipeline, at(0), of(1_003, 1)));
+    // What it was given is not asked about either, when the key has come home.
+    pipeline.install_hot(&order_on(3, None, 4)).unwrap();
+    assert_eq!(ask(&mut pipeline, at(0), of(1_001, 1)), dropped);
+}
+
 /// Requests of each of the threads.
 const REQUESTS: u64 = 20_000;
 

@@ -117,6 +117,13 @@ impl Delegate {
         }
     }
 
+    /// All requests of this client have ended.
+    pub(crate) fn hear_goodbye(&mut self, client: u64) {
+        if let Some(low) = self.low.get_mut(&client) {
+            *low = u64::MAX;
+        }
+    }
+
     /// The head says that this write is delegated.
     pub fn delegated(&mut self, hot: &mut Hot, tables: &SwitchTables, header: &Header) {
         let (banks, entry) = hot.row(header);

@@ -186,6 +186,9 @@ impl Model {
         if self.hot.has(header.keyspace, header.keyhash, header.match_value) {
             add(&mut self.counts.hot_writes, &hot_name(header.keyspace, header.keyhash));
         }
+        if op_name(header.op) == Some("goodbye") {
+            self.delegate.hear_goodbye(header.client);
+        }
         let (id, epoch) = (partition.id, partition.epoch.0);
         let mut header = *header;
         let mut way = Way::Home(0);

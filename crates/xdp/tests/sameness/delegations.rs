@@ -377,6 +377,47 @@ fn who_finds_no_room_in_the_kernel_is_sent_home_with_that_word_and_nobody_is_for
     assert_eq!(both.puts(&next), Some((GRANTED, 41 + CLIENTS_MAX, 2)), "who is known has room");
 }
 
+#[test]
+fn who_has_said_goodbye_takes_no_room_in_the_kernel_and_is_given_nothing_any_more() {
+    let Some((stand, program)) = ready("goodbyes in the kernel") else { return };
+    let mut both = Both::new(hot_switch(&stand, program));
+    both.switch.plane.install_hot(&order_with(2, Some(2))).unwrap();
+    both.socket(addr(HOME), &say_delegated(1, 2, 40)).unwrap();
+    let first = |client| put(client, 1, directory_clock(2, 1), 0);
+    for n in 1..CLIENTS_MAX {
+        both.kernel(&first(1_000 + n)).unwrap();
+    }
+    let op = Op::Goodbye as u8;
+    for client in [1_001, 1_002, 3] {
+        let header = Header { op, keyspace: 1, client, seq: 2, ..Header::default() };
+        let mut goodbye = Vec::new();
+        wire::emit(&mut goodbye, &header, &[]);
+        assert!(both.kernel(&goodbye).is_some(), "its home hears it");
+    }
+    assert_eq!(both.puts(&first(1_001)), None, "at once");
+    let passes = u64::from(wire::SESSION_IDLE_SECS as u32) + 3;
+    for pass in 0..3 {
+        both.switch.plane.sweep(NOW + Duration::from_secs(pass)).unwrap();
+    }
+    for client in [1, 2] {
+        assert_eq!(
+            both.puts(&first(client)).map(|it| it.0),
+            Some(GRANTED),
+            "there is room: {client}"
+        );
+    }
+    assert_eq!(both.puts(&first(4)).map(|it| it.0), Some(hop_flag::CROWDED));
+    for client in [1_001, 1_002] {
+        assert_eq!(both.puts(&first(client)), None, "it is known to have ended");
+        assert_eq!(both.puts(&put(client, 2, directory_clock(2, 1), 0)), None);
+    }
+    assert_eq!(both.puts(&first(1_003)).map(|it| it.0), Some(GRANTED), "others are as they were");
+    for pass in 3..3 + passes {
+        both.switch.plane.sweep(NOW + Duration::from_secs(pass)).unwrap();
+    }
+    assert_eq!(both.puts(&first(1_001)).map(|it| it.0), Some(GRANTED), "nothing is known of it");
+}
+
 /// Copies of each request come by both processors, and the low-water mark follows.
 #[test]
 fn each_request_has_one_stamp_among_processors() {
