@@ -48,6 +48,7 @@ mod tests {
         payload = []
         flags = []
         record = []
+        message = []
         [protocol]
         magic = 1
         version = 1
