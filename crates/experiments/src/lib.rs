@@ -1,9 +1,9 @@
 //! The experiments of the papers behind Keyway, and comparisons with what people would use instead.
 //!
-//! [`paper`] has the machines in virtual time. [`netmc`] and the commands `keyway lab balance` and
-//! `shift` use a rack of namespaces: [`site`] is one under load, [`trial`] a load at a rate,
-//! [`search`] looks for the highest rate that is answered in time. [`versus`] puts Redis Cluster
-//! beside. [`command`] has their arguments; `figure` shows what came of it.
+//! [`paper`] has the machines in virtual time. `netmc` and the commands `keyway lab balance` and
+//! `shift` use a rack of namespaces: `site` is one under load, `trial` a load at a rate, `search`
+//! looks for the highest rate that is answered in time. [`versus`] puts Redis Cluster beside.
+//! [`command`] has their arguments; `figure` shows what came of it.
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
 pub mod command;

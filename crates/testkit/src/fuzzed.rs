@@ -18,7 +18,7 @@ use wire::{
     MAGIC, New, Op, Packet, RecallBody, Revision, VERSION,
 };
 
-/// The packet parser and all bodies, on the bytes as they are and as [`mended`].
+/// The packet parser and all bodies, on the bytes as they are and with their checks mended.
 pub fn packet(bytes: &[u8]) {
     let mut mended_bytes = bytes.to_vec();
     mend(&mut mended_bytes);

@@ -6,7 +6,7 @@ const WORDS_MAX: usize = 400;
 /// A test that failed.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Failure {
-    /// The binary that it is in, as cargo names it.
+    /// The suite that it is in, or the crate whose documentation has it.
     pub(super) binary: String,
     /// The test's name.
     pub(super) test: String,
@@ -14,10 +14,10 @@ pub(super) struct Failure {
     pub(super) words: String,
 }
 
-/// Reads what `cargo test` prints, line by line.
+/// Reads what a test harness prints, line by line.
 #[derive(Default)]
 pub(super) struct Failures {
-    /// The binary that runs now.
+    /// The suite, or the crate whose documentation is tested now.
     binary: String,
     /// Whether the lines that come now are the words of the last failure.
     is_speaking: bool,
@@ -25,7 +25,7 @@ pub(super) struct Failures {
 }
 
 impl Failures {
-    /// Of what this binary prints.
+    /// Of what this suite prints.
     pub(super) fn of(binary: &str) -> Self {
         Self { binary: binary.to_owned(), ..Self::default() }
     }
@@ -60,10 +60,9 @@ impl Failures {
     }
 }
 
-/// The binary that cargo says it runs, or the crate whose documentation it tests.
+/// The crate whose documentation cargo tests now. (What a test prints may look like "Running ..".)
 fn started(line: &str) -> Option<&str> {
-    let line = line.trim_start();
-    line.strip_prefix("Running ").or_else(|| line.strip_prefix("Doc-tests "))
+    line.trim_start().strip_prefix("Doc-tests ")
 }
 
 /// The test whose output follows.
@@ -76,30 +75,27 @@ mod tests {
     use super::*;
 
     fn found(log: &str) -> Vec<Failure> {
-        let mut failures = Failures::default();
+        let mut failures = Failures::of("chaos");
         log.lines().for_each(|line| failures.read(line));
         failures.into_found()
     }
 
     #[test]
     fn a_failure_has_its_binary_its_name_and_its_last_panic() {
-        let log = "     Running tests/chaos/main.rs (target/debug/deps/chaos-1)\n\
-            test a ... ok\ntest b ... FAILED\n\nfailures:\n\n---- b stdout ----\n\
-            it begins\nthread 'x' (7) panicked at a.rs:1:2:\nan earlier one\n\
+        let log = "test a ... ok\ntest b ... FAILED\n\nfailures:\n\n---- b stdout ----\n\
+            Running as root\nthread 'x' (7) panicked at a.rs:1:2:\nan earlier one\n\
             thread 'b' (8) panicked at b.rs:3:4:\nlost\n  key 7\nstack backtrace:\n   0: main\n\n\n\
             failures:\n    b\n\ntest result: FAILED. 1 passed; 1 failed\n\
-            \x20    Running tests/lab/main.rs (target/debug/deps/lab-1)\n\
+            \x20  Doc-tests lab\n\
             ---- c stdout ----\nthread 'c' panicked at c.rs:5:6:\nslow\n";
         let failure = |binary: &str, test: &str, words: &str| Failure {
             binary: binary.to_owned(),
             test: test.to_owned(),
             words: words.to_owned(),
         };
-        let chaos = "tests/chaos/main.rs (target/debug/deps/chaos-1)";
-        let lab = "tests/lab/main.rs (target/debug/deps/lab-1)";
         let expected = [
-            failure(chaos, "b", "thread 'b' (8) panicked at b.rs:3:4: lost key 7 "),
-            failure(lab, "c", "thread 'c' panicked at c.rs:5:6: slow "),
+            failure("chaos", "b", "thread 'b' (8) panicked at b.rs:3:4: lost key 7 "),
+            failure("lab", "c", "thread 'c' panicked at c.rs:5:6: slow "),
         ];
         assert_eq!(found(log), expected);
         assert_eq!(found("test a ... ok\n\ntest result: ok. 1 passed\n"), []);
