@@ -1,28 +1,29 @@
-//! Runs the checker and tells what it found.
+//! Runs the checker on any of the models and tells what it found.
 
 use crate::bug::Bug;
-use crate::protocol::Protocol;
+use crate::protocol::{Action, Protocol};
 use crate::scope::Scope;
 use crate::story::Story;
 use stateright::{Checker, HasDiscoveries, Model};
 use std::collections::BTreeSet;
+use std::hash::Hash;
 
 /// What became of one run.
 #[derive(Clone, Debug)]
-pub struct Verdict {
+pub struct Verdict<A> {
     /// Different states.
     pub states: usize,
     /// Steps between them.
     pub steps: usize,
     /// The promise that was broken and the story of how, if one was.
-    pub broken: Option<(&'static str, Story)>,
+    pub broken: Option<(&'static str, Story<A>)>,
     /// What must be possible and was not.
     pub unreached: Vec<&'static str>,
 }
 
 /// Visits every state of a scope.
 #[must_use]
-pub fn exhaust(scope: &Scope, threads: usize) -> Verdict {
+pub fn exhaust(scope: &Scope, threads: usize) -> Verdict<Action> {
     run(Protocol::new(scope.clone(), None), threads, None)
 }
 
@@ -32,13 +33,22 @@ pub fn exhaust(scope: &Scope, threads: usize) -> Verdict {
 ///
 /// If the model has nothing that the bug is about: it is none of [`Bug::all`].
 #[must_use]
-pub fn hunt(bug: Bug) -> Verdict {
+pub fn hunt(bug: Bug) -> Verdict<Action> {
     let scope = bug.scope().expect("a bug of the model");
-    let protocol = || Protocol::new(scope.clone(), Some(bug)).seen_by_clients();
-    let mut verdict = run(protocol(), 1, None);
+    shortest(|| Protocol::new(scope.clone(), Some(bug)).seen_by_clients())
+}
+
+/// Looks for the shortest story of a broken promise.
+pub(crate) fn shortest<M>(model: impl Fn() -> M) -> Verdict<M::Action>
+where
+    M: Model + Send + Sync + 'static,
+    M::State: Hash + Send + Sync + Clone + PartialEq + 'static,
+    M::Action: Clone + PartialEq,
+{
+    let mut verdict = run(model(), 1, None);
     // The checker goes on for a while after the first story, and tells the last that it came upon.
     while let Some((_, story)) = &verdict.broken {
-        let shorter = run(protocol(), 1, Some(story.0.len()));
+        let shorter = run(model(), 1, Some(story.0.len()));
         if shorter.broken.is_none() {
             break;
         }
@@ -48,14 +58,19 @@ pub fn hunt(bug: Bug) -> Verdict {
 }
 
 /// Runs until a promise is broken, or through all states in less than `depth` steps of the first.
-fn run(protocol: Protocol, threads: usize, depth: Option<usize>) -> Verdict {
-    let properties = protocol.properties();
+pub(crate) fn run<M>(model: M, threads: usize, depth: Option<usize>) -> Verdict<M::Action>
+where
+    M: Model + Send + Sync + 'static,
+    M::State: Hash + Send + Sync + Clone + PartialEq + 'static,
+    M::Action: Clone + PartialEq,
+{
+    let properties = model.properties();
     let kept: Vec<&str> = properties
         .iter()
         .filter(|property| property.expectation.discovery_is_failure())
         .map(|property| property.name)
         .collect();
-    let builder = protocol.checker().threads(threads).finish_when(HasDiscoveries::AnyFailures);
+    let builder = model.checker().threads(threads).finish_when(HasDiscoveries::AnyFailures);
     // The checker counts states on the way, of which there is one more than steps.
     let builder = match depth {
         Some(depth) => builder.target_max_depth(depth + 1),

@@ -53,7 +53,7 @@ pub use member::{Node, Switch};
 pub use network::{Packet, Question};
 pub use rules::{Bug, Rules};
 pub use scope::Scope;
-pub use steps::{Action, Found, State, exhaust, hunt};
+pub use steps::{Action, Left, State, exhaust, hunt};
 
 /// Switches in the model.
 pub const SWITCHES: usize = 2;

@@ -4,7 +4,7 @@
 //! stuck if no further steps at all, however lucky, lead to one in which all requests are answered.
 //! It says nothing of how long that takes.
 
-use crate::protocol::Protocol;
+use crate::protocol::{Action, Protocol};
 use crate::scope::Scope;
 use crate::state::{State, Status};
 use crate::story::Story;
@@ -27,7 +27,7 @@ struct Graph {
 /// Visits every state of a scope and tells their number and the shortest way to one that is stuck,
 /// if there is any.
 #[must_use]
-pub fn stuck(scope: &Scope) -> (usize, Option<Story>) {
+pub fn stuck(scope: &Scope) -> (usize, Option<Story<Action>>) {
     let protocol = Protocol::new(scope.clone(), None);
     let graph = Graph::of(&protocol);
     let hopeful = graph.hopeful();
@@ -92,7 +92,7 @@ impl Graph {
         hopeful
     }
 
-    fn way_to(&self, protocol: &Protocol, state: usize) -> Story {
+    fn way_to(&self, protocol: &Protocol, state: usize) -> Story<Action> {
         let mut indices = Vec::new();
         let mut at = state;
         while let Some((from, index)) = self.first.get(at).filter(|_| at > 0) {

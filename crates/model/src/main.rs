@@ -3,6 +3,7 @@
 use clap::Parser;
 use model::fence;
 use model::{Bug, ReturnBug, Scope, Verdict, exhaust, hunt, hunt_return, stuck};
+use std::fmt;
 use std::process::ExitCode;
 
 /// Visits every state of the model within the named bounds.
@@ -52,25 +53,19 @@ fn main() -> ExitCode {
 
 /// Tells what the checker found in the model of fences, and whether all is well.
 fn fences(options: &Options) -> bool {
-    let tell = |name: &str, found: fence::Found| {
-        println!("{name}: {} states", found.states);
-        for action in found.story.iter().flatten() {
-            println!("    {action}");
-        }
-        found.unreached.iter().for_each(|what| println!("  never: {what}"));
-        found.story.is_none() && found.unreached.is_empty()
-    };
     if options.bugs {
-        return fence::Bug::ALL.iter().all(|bug| !tell(&format!("{bug:?}"), fence::hunt(*bug)));
+        let bugs = fence::Bug::ALL.into_iter();
+        return bugs.filter(|bug| tell(&format!("{bug:?}"), &fence::hunt(*bug))).count() == 0;
     }
     let part = options.scope.as_deref().unwrap_or_default();
     let scopes = fence::Scope::everyday();
-    let mut named = scopes.iter().filter(|scope| scope.name.contains(part));
-    named.all(|scope| tell(scope.name, fence::exhaust(scope, None, options.threads)))
+    let named = scopes.iter().filter(|scope| scope.name.contains(part));
+    let holds = |scope: &&fence::Scope| tell(scope.name, &fence::exhaust(scope, options.threads));
+    named.filter(|scope| !holds(scope)).count() == 0
 }
 
 /// Tells what the checker found, and whether all is well.
-fn tell(name: &str, verdict: &Verdict) -> bool {
+fn tell<A: fmt::Display>(name: &str, verdict: &Verdict<A>) -> bool {
     let Verdict { states, steps, broken, unreached } = verdict;
     println!("{name}: {states} states, {steps} steps between them");
     if let Some((promise, story)) = broken {
@@ -86,10 +81,7 @@ fn tell(name: &str, verdict: &Verdict) -> bool {
 /// Tells what a broken rule of comparing members that came back does.
 fn tell_return(bug: ReturnBug) {
     let Some((scope, story)) = hunt_return(bug) else { return println!("{bug:?}: not found") };
-    println!("{bug:?}, in {scope}: broken after {} steps", story.len());
-    for (number, action) in (1..).zip(story) {
-        println!("{number:>5}. {action:?}");
-    }
+    print!("{bug:?}, in {scope}: broken after {} steps\n{story}", story.0.len());
 }
 
 /// Tells whether every request can be answered from every state.

@@ -6,9 +6,9 @@ use std::fmt;
 
 /// The steps that lead to a state.
 #[derive(Clone, Debug)]
-pub struct Story(pub Vec<Action>);
+pub struct Story<A>(pub Vec<A>);
 
-impl fmt::Display for Story {
+impl<A: fmt::Display> fmt::Display for Story<A> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (number, action) in (1..).zip(&self.0) {
             writeln!(f, "{number:>5}. {action}")?;

@@ -97,10 +97,6 @@ impl State {
 impl Rules {
     /// Whether this switch will bring nothing more to this node, whatever order is still on its
     /// way.
-    ///
-    /// # Panics
-    ///
-    /// Never: the numbers are those of members.
     #[must_use]
     pub fn severed(&self, state: &State, switch: u8, node: u8) -> bool {
         let (at, to) = (state.switch(switch), state.node(node));

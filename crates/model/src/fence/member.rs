@@ -46,8 +46,7 @@ impl Switch {
     /// Takes an order. Which incarnation it is for keeps a leader that was deposed from one that
     /// has forgotten the term.
     pub(super) fn install(&mut self, rules: &Rules, own: u8, map: &Map) {
-        let is_first = self.floor.is_some() && !map.activates(own);
-        if is_first || map.hot != Hot::Copied {
+        if !map.activates(own) || map.hot != Hot::Copied {
             self.floor = None;
         }
         self.told = Some(map.clone());

@@ -8,7 +8,7 @@ use super::steps::State;
 
 impl Rules {
     pub(super) fn ask(state: &mut State, by: u8, question: Question) {
-        state.left.2 -= 1;
+        state.left.reads -= 1;
         let Some(map) = state.switch(by).serves(by) else { return };
         let to = match question {
             Question::Copy(_) => Some(READER),
@@ -21,7 +21,7 @@ impl Rules {
     }
 
     pub(super) fn write(state: &mut State, by: u8) {
-        state.left.1 -= 1;
+        state.left.writes -= 1;
         let Some(map) = state.switch(by).serves(by) else { return };
         let epoch = map.epoch;
         let head = map.members.first().copied();

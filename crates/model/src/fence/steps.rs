@@ -6,8 +6,9 @@ use super::network::{Packet, Question};
 use super::rules::{Bug, Rules};
 use super::scope::Scope;
 use super::{NODES, SWITCHES};
+use crate::check::{self, Verdict};
 use crate::state::Bits;
-use stateright::{Checker, HasDiscoveries, Model, Property};
+use stateright::{Model, Property};
 use std::array;
 use std::fmt;
 
@@ -24,10 +25,25 @@ pub struct State {
     pub network: Vec<Packet>,
     /// The newest version that any client has seen.
     pub seen: u8,
-    /// What may still happen: decisions, writes, reads, leases that end, starts of switches.
-    pub left: (Vec<Decision>, u8, u8, u8, u8),
+    /// What may still happen, of what the scope has.
+    pub left: Left,
     /// A read showed something older than what had been seen before it.
     pub is_stale: bool,
+}
+
+/// How often what may still happen. See [`Scope`].
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Left {
+    /// What the controller may decide.
+    pub decisions: Vec<Decision>,
+    /// Writes of clients.
+    pub writes: u8,
+    /// Reads of clients.
+    pub reads: u8,
+    /// Leases that end.
+    pub expiries: u8,
+    /// Starts of switches.
+    pub restarts: u8,
 }
 
 /// A step.
@@ -55,7 +71,7 @@ pub enum Action {
     Ask(u8, Question),
     /// A write passes a switch.
     Write(u8),
-    /// A read reaches the node that it was sent to.
+    /// A read that passes no switch reaches a node.
     AskDirect(u8),
     /// A packet arrives.
     Deliver(Packet),
@@ -168,7 +184,7 @@ impl Model for Rules {
             nodes: array::from_fn(node),
             network: Vec::new(),
             seen: 0,
-            left: (decisions, writes, reads, expiries, restarts),
+            left: Left { decisions, writes, reads, expiries, restarts },
             is_stale: false,
         }]
     }
@@ -178,9 +194,11 @@ impl Model for Rules {
             return;
         }
         let may = |decision: &&Decision| self.may_decide(state, **decision);
-        actions.extend(state.left.0.iter().filter(may).map(|decision| Action::Decide(*decision)));
+        actions.extend(
+            state.left.decisions.iter().filter(may).map(|decision| Action::Decide(*decision)),
+        );
         self.orders(state, actions);
-        let (_, writes, reads, expiries, restarts) = state.left;
+        let Left { writes, reads, expiries, restarts, .. } = state.left;
         for number in self.scope.switches() {
             let switch = state.switch(number);
             if let Some(map) = switch.serves(number) {
@@ -320,7 +338,7 @@ impl Rules {
             Action::Decide(decision) => {
                 let map = Self::decide(state, decision);
                 state.maps.push(map);
-                state.left.0.retain(|left| *left != decision);
+                state.left.decisions.retain(|left| *left != decision);
             }
             Action::OrderSwitch(number, at) => self.order_switch(state, number, at),
             Action::Swap(number) => {
@@ -332,25 +350,25 @@ impl Rules {
                 state.node_mut(number).other_shard = state.map().revision;
             }
             Action::SwitchExpires(number) => {
-                state.left.3 -= 1;
+                state.left.expiries -= 1;
                 let switch = state.switch_mut(number);
                 (switch.lease, switch.floor) = (false, None);
             }
             Action::NodeExpires(number) => {
-                state.left.3 -= 1;
+                state.left.expiries -= 1;
                 let node = state.node_mut(number);
                 (node.lease, node.direct) = (false, false);
             }
             Action::DirectEnds(number) => state.node_mut(number).direct = false,
             Action::Restart(number) => {
-                state.left.4 -= 1;
+                state.left.restarts -= 1;
                 let incarnation = state.switch(number).incarnation + 1;
                 *state.switch_mut(number) = Switch { incarnation, ..Switch::default() };
             }
             Action::Ask(by, question) => Self::ask(state, by, question),
             Action::Write(by) => Self::write(state, by),
             Action::AskDirect(number) => {
-                state.left.2 -= 1;
+                state.left.reads -= 1;
                 Self::answer_direct(state, number);
             }
             Action::Deliver(packet) => self.deliver(state, packet),
@@ -385,38 +403,15 @@ impl Rules {
     }
 }
 
-/// What became of one run: the number of states, the story of a read that was stale, and what must
-/// be possible and was not.
-#[derive(Clone, Debug)]
-pub struct Found {
-    /// Different states.
-    pub states: usize,
-    /// The steps that lead to a stale read, if there is one.
-    pub story: Option<Vec<Action>>,
-    /// What the bounds allow and never was.
-    pub unreached: Vec<&'static str>,
-}
-
 /// Visits every state of a scope.
 #[must_use]
-pub fn exhaust(scope: &Scope, bug: Option<Bug>, threads: usize) -> Found {
-    let rules = Rules { scope: scope.clone(), bug };
-    let possible: Vec<&str> = rules
-        .properties()
-        .iter()
-        .filter(|property| !property.expectation.discovery_is_failure())
-        .map(|property| property.name)
-        .collect();
-    let builder = rules.checker().threads(threads).finish_when(HasDiscoveries::AnyFailures);
-    let checker = builder.spawn_bfs().join();
-    let mut found = checker.discoveries();
-    let story = found.remove("no read is stale").map(|path| path.into_actions());
-    let unreached = possible.into_iter().filter(|name| !found.contains_key(name)).collect();
-    Found { states: checker.unique_state_count(), story, unreached }
+pub fn exhaust(scope: &Scope, threads: usize) -> Verdict<Action> {
+    check::run(Rules { scope: scope.clone(), bug: None }, threads, None)
 }
 
-/// Looks for a story in which clients see what a bug does, in its own scope.
+/// Looks for the shortest story in which clients see what a bug does, in its own scope.
 #[must_use]
-pub fn hunt(bug: Bug) -> Found {
-    exhaust(&bug.scope(), Some(bug), 1)
+pub fn hunt(bug: Bug) -> Verdict<Action> {
+    let scope = bug.scope();
+    check::shortest(|| Rules { scope: scope.clone(), bug: Some(bug) })
 }

@@ -2,29 +2,18 @@
 
 use super::rules::{ReturnAction, Returning};
 use super::scope::{ReturnBug, ReturnScope};
-use stateright::{Checker, HasDiscoveries, Model};
+use crate::check::{self, Verdict};
+use crate::story::Story;
 
-/// Visits every state of a scope: how many those are, the story of a broken promise, and what must
-/// be possible and was not.
+/// Visits every state of a scope.
 #[must_use]
-pub fn exhaust_returns(
-    scope: ReturnScope,
-    bug: Option<ReturnBug>,
-) -> (usize, Option<Vec<ReturnAction>>, Vec<&'static str>) {
-    let model = Returning { scope, bug };
-    let properties = model.properties();
-    let checker = model.checker().finish_when(HasDiscoveries::AnyFailures).spawn_bfs().join();
-    let mut found = checker.discoveries();
-    let failing = properties.iter().filter(|it| it.expectation.discovery_is_failure());
-    let broken = failing.map(|it| it.name).find_map(|name| found.remove(name));
-    let wanted = properties.iter().filter(|it| !it.expectation.discovery_is_failure());
-    let unreached = wanted.map(|it| it.name).filter(|name| !found.contains_key(name)).collect();
-    (checker.unique_state_count(), broken.map(|path| path.into_actions()), unreached)
+pub fn exhaust_returns(scope: ReturnScope, bug: Option<ReturnBug>) -> Verdict<ReturnAction> {
+    check::run(Returning { scope, bug }, 1, None)
 }
 
 /// The first of the everyday bounds in which a bug does harm, and the story of it.
 #[must_use]
-pub fn hunt_return(bug: ReturnBug) -> Option<(&'static str, Vec<ReturnAction>)> {
+pub fn hunt_return(bug: ReturnBug) -> Option<(&'static str, Story<ReturnAction>)> {
     let mut scopes = ReturnScope::everyday().into_iter();
-    scopes.find_map(|scope| Some((scope.name, exhaust_returns(scope, Some(bug)).1?)))
+    scopes.find_map(|scope| Some((scope.name, exhaust_returns(scope, Some(bug)).broken?.1)))
 }

@@ -8,6 +8,7 @@ use cluster::Mutant;
 use stateright::{Model, Property};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
+use std::fmt;
 
 /// One step.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,6 +39,12 @@ pub enum ReturnAction {
     Open,
     /// A node that is no member is copied to and becomes one.
     Join(u8),
+}
+
+impl fmt::Display for ReturnAction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self, f)
+    }
 }
 
 /// The rules within a scope, perhaps with one broken.
