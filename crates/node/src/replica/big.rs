@@ -14,6 +14,7 @@ use crate::engine::{Engine, KeyRef, Record, Written};
 use crate::replica::Replica;
 use crate::replica::big::parts::{manifest_in, name};
 use crate::replica::member::place;
+use crate::replica::notes::replaced_name;
 use crate::replica::totals::counts_as;
 use crate::replica::write::Write;
 use crate::shard::context::Context;
@@ -206,7 +207,7 @@ impl Replica {
     /// This record is about to become the state of its key, in place of that manifest.
     fn replace_parts<E: Engine>(
         &mut self,
-        ctx: &Context<'_, E>,
+        ctx: &mut Context<'_, E>,
         at: &KeyRef<'_>,
         record: &Record<'_>,
         before: Option<ManifestBody>,
@@ -226,7 +227,7 @@ impl Replica {
 
     /// A write was committed when its key had a newer state already: if it is a manifest, it never
     /// will be the value, and no other write names its upload.
-    pub(crate) fn pass_over<E: Engine>(&mut self, ctx: &Context<'_, E>, write: &Write<'_>) {
+    pub(crate) fn pass_over<E: Engine>(&mut self, ctx: &mut Context<'_, E>, write: &Write<'_>) {
         let Some(manifest) = write.manifest() else { return };
         self.uploads.open.remove(&name(write.key, manifest.upload()));
         if !self.holds_upload(ctx, &write.header, write.key, manifest.upload()) {
@@ -234,9 +235,17 @@ impl Replica {
         }
     }
 
-    fn leave_to_readers<E>(&mut self, ctx: &Context<'_, E>, key: &[u8], manifest: &ManifestBody) {
-        if !ctx.mutant.is(Mutant::KeepParts) {
-            self.uploads.replaced(key, manifest, ctx.now + ctx.part_times.grace);
+    fn leave_to_readers<E: Engine>(
+        &mut self,
+        ctx: &mut Context<'_, E>,
+        key: &[u8],
+        manifest: &ManifestBody,
+    ) {
+        if !ctx.mutant.is(Mutant::KeepParts)
+            && self.uploads.replaced(key, manifest, ctx.now + ctx.part_times.grace)
+        {
+            let name = replaced_name(&name(key, manifest.upload()));
+            ctx.engine.note(self.member.id(), &name, Some(&manifest.parts().to_be_bytes()));
         }
     }
 

@@ -189,7 +189,8 @@ impl<C> Copy<C> {
             let (above, mut looked_at) = (replica.member.partition.resumes, 0);
             let walked = ctx.engine.walk_on(&replica.member.area(), cursor, |key, record| {
                 let Record { version, expiry_ms, tombstone, value } = record;
-                if above.is_some_and(|above| version <= above) {
+                let known = above.is_some_and(|above| version <= above);
+                if known || replica.is_part_that_goes(key) {
                     looked_at += 1;
                     let go_on = looked_at < LOOKED_AT_MAX;
                     return if go_on { ControlFlow::Continue(()) } else { ControlFlow::Break(()) };

@@ -1,8 +1,8 @@
 //! What a replica keeps on record besides the values: its counters, its pending writes, the
 //! outcomes of its clients, the registrations and delegations of hot keys. Names begin with a
 //! letter each: `c`, `e` and a client that has said goodbye, `f` for how far outcomes were
-//! forgotten, `p` and a pending version, `s` and a request id, `m` and a key, `t` and a key, `v`
-//! and a committed version.
+//! forgotten, `g` and the upload of a value that was replaced, `p` and a pending version, `s` and a
+//! request id, `m` and a key, `t` and a key, `v` and a committed version.
 
 /// The name of the note that keeps the newest version of an outcome that was forgotten. It comes
 /// before those of sessions, which are what is left.
@@ -34,6 +34,12 @@ pub(crate) fn ended_name(client: u64) -> [u8; 9] {
         number.copy_from_slice(&client.to_be_bytes());
     }
     name
+}
+
+/// The name of the note that keeps that the parts of an upload go, because its value was replaced.
+/// Without it, a member that is started anew would take them for those of an upload under way.
+pub(crate) fn replaced_name(upload: &[u8]) -> Vec<u8> {
+    [b"g", upload].concat()
 }
 
 /// The name of the note that keeps one outcome.

@@ -10,7 +10,7 @@ use crate::replica::write::Write;
 use crate::shard::timers::Timers;
 use cluster::{is_plausible_revision, is_plausible_version};
 use machine::Instant;
-use wire::{Body, Header, Packet};
+use wire::{Body, Header, Packet, PartKey};
 
 impl Replica {
     /// Takes in whatever the engine remembers of the partition.
@@ -38,6 +38,13 @@ impl Replica {
                 if let (Ok(client), ([newest], [])) = (client.try_into(), note.as_chunks::<8>()) {
                     let newest = u64::from_be_bytes(*newest).min(self.last_version);
                     self.sessions.ended.note(now, u64::from_be_bytes(client), newest);
+                }
+            }
+            Some((b'g', upload)) => {
+                if let ([parts], []) = note.as_chunks::<4>()
+                    && PartKey::parse(upload).is_some()
+                {
+                    self.uploads.go_on_dropping(upload, u32::from_be_bytes(*parts));
                 }
             }
             Some((b'v', version)) => {

@@ -158,6 +158,28 @@ fn copies_of_parts_count_once_and_those_of_values_not_at_all() {
 }
 
 #[test]
+fn a_learner_is_not_sent_the_parts_of_values_that_were_replaced() {
+    let mut chain = Chain::new(3);
+    chain.reconfigure(&[0, 1], false, &[0, 1], false);
+    for number in 0..20 {
+        let manifest = ManifestBody { len: 1_000, part_len: 1_000, checksum: 0, client: 1, number };
+        let part = PartKey { key: b"big", upload: manifest.upload(), index: 0 }.to_bytes();
+        for (key, value) in [(&part[..], &[7; 1_000][..]), (b"big", &manifest.to_bytes())] {
+            let seq = chain.next();
+            chain.put_again(seq, key, value, EXPIRY_BIG);
+            chain.settle();
+            assert_eq!(chain.only_reply().code, Code::Ok);
+        }
+    }
+    let uploads = |chain: &Chain| [0, 1, 2].map(|index: usize| chain.nodes[index].uploads());
+    assert_eq!(uploads(&chain), [19, 19, 0], "left to those who read them");
+    chain.reconfigure(&[0, 1], false, &[0, 1, 2], true);
+    chain.pass(Duration::from_millis(200));
+    assert!(chain.caught_up(2));
+    assert_eq!(uploads(&chain), [19, 19, 0]);
+}
+
+#[test]
 fn a_learner_with_little_room_takes_writes_and_no_pieces_of_the_copy() {
     let mut chain = Chain::new(3);
     chain.reconfigure(&[0, 1], false, &[0, 1], false);

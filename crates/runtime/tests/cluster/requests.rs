@@ -8,7 +8,7 @@ use client::{
 use runtime::up::{Embedded, HASH_KEYSPACE, RANGE_KEYSPACE, UpOptions};
 use std::collections::BTreeMap;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tempfile::tempdir;
 
 fn space(cluster: &Embedded, name: &str) -> Space {
@@ -45,6 +45,35 @@ fn single_keys_are_written_read_changed_and_deleted() {
     let gone = space.del(b"a").into_result().unwrap();
     assert!(matches!(gone, DelReply { existed: true, .. }));
     assert_eq!(get(&space, "a"), None);
+}
+
+/// Uploads that are no values (any more), on all nodes.
+fn uploads(cluster: &Embedded) -> usize {
+    let nodes = cluster.roles().nodes.iter().map(|node| node.snapshot().unwrap());
+    nodes.map(|node| node.shards.iter().map(|shard| shard.uploads).sum::<usize>()).sum()
+}
+
+#[test]
+fn parts_of_values_that_were_replaced_go_though_their_nodes_are_started_anew() {
+    let dir = tempdir().unwrap();
+    let options = on_disk(dir.path());
+    let first = Embedded::start(&options).unwrap();
+    let before = space(&first, HASH_KEYSPACE);
+    for letter in 0..10 {
+        before.put(b"big", &[letter; 20_000], PutOptions::default()).into_result().unwrap();
+    }
+    assert_eq!(uploads(&first), 27, "left to those who read them");
+    let service = first.service();
+    first.stop();
+    let second = Embedded::start(&UpOptions { service, ..options }).unwrap();
+    // An upload that is under way would be given two minutes.
+    let end = Instant::now() + Duration::from_secs(20);
+    while uploads(&second) > 0 {
+        assert!(Instant::now() < end, "{} uploads are left", uploads(&second));
+        thread::sleep(Duration::from_millis(50));
+    }
+    let found = space(&second, HASH_KEYSPACE).get(b"big").into_result().unwrap();
+    assert_eq!(found.unwrap().value, [9; 20_000]);
 }
 
 /// More than a partition remembers at one time.

@@ -4,6 +4,7 @@ use crate::engine::{Engine, Interval, Record};
 use crate::replica::Replica;
 use crate::replica::big::parts::name;
 use crate::replica::member::place;
+use crate::replica::notes::replaced_name;
 use crate::replica::write::Write;
 use crate::shard::context::Context;
 use cluster::{Keyspace, Mutant};
@@ -54,10 +55,14 @@ impl Replica {
         }
     }
 
-    /// What an earlier incarnation has left here has this part.
+    /// What an earlier incarnation has left here has this part, perhaps as one of a value.
     pub(crate) fn found_part<E: Engine>(&mut self, ctx: &Context<'_, E>, part: PartKey<'_>) {
+        let Some(keyspace) = ctx.directory.keyspace(self.member.partition.keyspace) else { return };
         let name = name(part.key, part.upload);
-        if !self.uploads.open.contains(&name) {
+        if self.uploads.is_dropped(&name) || self.uploads.open.contains(&name) {
+            return;
+        }
+        if !self.holds_upload(ctx, &place(keyspace, part.key), part.key, part.upload) {
             self.uploads.open.insert(name, ctx.now + ctx.part_times.idle, 0);
         }
     }
@@ -74,6 +79,12 @@ impl Replica {
         let Some(keyspace) = ctx.directory.keyspace(self.member.partition.keyspace) else { return };
         self.check_open(ctx, keyspace, left);
         self.drop_parts(ctx, keyspace, left);
+    }
+
+    /// Whether a record is a part that goes, which no learner needs.
+    pub(crate) fn is_part_that_goes(&self, key: &[u8]) -> bool {
+        let part = PartKey::parse(key).filter(|_| self.uploads.len() > 0);
+        part.is_some_and(|part| self.uploads.is_dropped(&name(part.key, part.upload)))
     }
 
     fn check_open<E: Engine>(
@@ -140,6 +151,9 @@ impl Replica {
                     (0, over)
                 }
             };
+            if over && going.parts.is_some() {
+                ctx.engine.note(self.member.id(), &replaced_name(&name), None);
+            }
             self.uploads.have_gone(&name, next, over);
         }
     }

@@ -128,12 +128,13 @@ impl Uploads {
         self.going.contains_key(name) || self.waiting.contains(name)
     }
 
-    /// A value was replaced. Its parts are left to readers until then, unless that would be too
-    /// many: then those of the values that were replaced before it go at once.
-    pub(crate) fn replaced(&mut self, key: &[u8], manifest: &ManifestBody, until: Instant) {
+    /// A value was replaced; tells whether that is news. Its parts are left to readers until then,
+    /// unless that would be too many: then those of the values that were replaced before it go at
+    /// once.
+    pub(crate) fn replaced(&mut self, key: &[u8], manifest: &ManifestBody, until: Instant) -> bool {
         let (name, parts) = (name(key, manifest.upload()), manifest.parts());
         if self.is_dropped(&name) {
-            return;
+            return false;
         }
         self.waiting.insert(name, until, parts);
         self.waiting_parts += u64::from(parts);
@@ -153,6 +154,12 @@ impl Uploads {
             let Some(name) = self.waiting.first().map(|(_, name)| Box::from(name)) else { break };
             self.wait_no_longer(&name);
         }
+        true
+    }
+
+    /// A value was replaced in an earlier incarnation, and not all of its parts are gone.
+    pub(crate) fn go_on_dropping(&mut self, name: &[u8], parts: u32) {
+        self.going.insert(name.into(), Going { next: 0, parts: Some(parts) });
     }
 
     fn wait_no_longer(&mut self, name: &[u8]) {
