@@ -53,17 +53,7 @@ impl Replica {
                 }
             }
             Some((b'p', _)) => {
-                let Ok(packet) = Packet::parse(note) else { return };
-                let Ok(Body::ChainWrite { fixed, key, value }) = packet.body() else { return };
-                let header = Header::read(packet.header());
-                let write = Write { header, fixed, key, value };
-                if self
-                    .check_numbers(now, &header, &Body::ChainWrite { fixed, key, value })
-                    .is_err()
-                {
-                    return;
-                }
-                self.insert_pending(now, &write, now, timers);
+                self.remember_pending(now, note, timers);
             }
             Some((b's', id)) => {
                 let ([client, seq], []) = id.as_chunks::<8>() else { return };
@@ -88,6 +78,16 @@ impl Replica {
                 }
             }
             _ => {}
+        }
+    }
+
+    fn remember_pending(&mut self, now: Instant, note: &[u8], timers: &mut Timers) {
+        let Ok(packet) = Packet::parse(note) else { return };
+        let Ok(Body::ChainWrite { fixed, key, value }) = packet.body() else { return };
+        let header = Header::read(packet.header());
+        let write = Write { header, fixed, key, value };
+        if self.check_numbers(now, &header, &Body::ChainWrite { fixed, key, value }).is_ok() {
+            self.insert_pending(now, &write, now, timers);
         }
     }
 

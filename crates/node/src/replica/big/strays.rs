@@ -59,10 +59,15 @@ impl Replica {
     pub(crate) fn found_part<E: Engine>(&mut self, ctx: &Context<'_, E>, part: PartKey<'_>) {
         let Some(keyspace) = ctx.directory.keyspace(self.member.partition.keyspace) else { return };
         let name = name(part.key, part.upload);
-        if self.uploads.is_dropped(&name) || self.uploads.open.contains(&name) {
+        let known = self.uploads.is_dropped(&name) || self.uploads.open.contains(&name);
+        if known || self.holds_upload(ctx, &place(keyspace, part.key), part.key, part.upload) {
             return;
         }
-        if !self.holds_upload(ctx, &place(keyspace, part.key), part.key, part.upload) {
+        let at = place(keyspace, &name);
+        let first = ctx.engine.written(&self.member.key_ref(&at, &name));
+        if first.is_some_and(|first| first.tombstone) {
+            self.uploads.given_up(name);
+        } else {
             self.uploads.open.insert(name, ctx.now + ctx.part_times.idle, 0);
         }
     }
