@@ -350,6 +350,8 @@ _Static_assert(__builtin_offsetof(struct kw_header, count) == 119, "as in Rust")
 #define KW_GROUP_ENDS_AT	8
 #define KW_GROUP_AT	12
 #define KW_GROUP_PARTITIONS_AT	60
+#define KW_PIECE_AT	84
+#define KW_RUN_AT	108
 #define KW_ROOM_AT	119
 
 /* Element 0 of a keyspace's table: how to find a row. Bucket (hi(match) - first_hi) >> shift, at most the last of `buckets`, says in which rows to search; the rows begin at element `rows_at`. */

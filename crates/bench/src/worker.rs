@@ -12,6 +12,7 @@ use std::iter::StepBy;
 use std::ops::{Bound, Range};
 use std::sync::mpsc::Sender;
 use std::time::Duration;
+use wire::Version;
 use workload::{
     Arrivals, Ending, Generator, Interval, KeyNames, Op, OpKind, Population, Recorder, Values,
 };
@@ -328,7 +329,7 @@ impl<'a> Worker<'a> {
         let Waiting { kind, intended, part } = before;
         let expiry = Expiry::Never;
         let started = if matches!(part, Part::ReadBeforeCas { .. }) {
-            let expect = Expect::Version(found.map_or(0, |value| value.version));
+            let expect = Expect::Version(found.map_or(Version::NONE, |value| value.version));
             let waiting = Waiting { kind: *kind, intended: *intended, part: Part::Cas };
             self.send(now, waiting, |key, value| Request::Cas {
                 key,

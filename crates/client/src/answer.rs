@@ -2,10 +2,10 @@
 
 use crate::{BatchReply, CasReply, DelReply, IncrReply, Reply};
 use cluster::{HotPolicy, Keyspace, KeyspaceId, KeyspaceKind};
-use wire::{Body, Code};
+use wire::{Body, Code, Version};
 
 /// The reply as callers see it; `None` if this operation cannot end with this code.
-pub(crate) fn single(code: Code, version: u64, body: &Body<'_>) -> Option<Reply> {
+pub(crate) fn single(code: Code, version: Version, body: &Body<'_>) -> Option<Reply> {
     Some(match (body, code) {
         (Body::GetReply(entry), Code::Ok) => Reply::Get(Some((*entry).into())),
         (Body::GetReply(_), Code::NotFound) => Reply::Get(None),

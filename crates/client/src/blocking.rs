@@ -23,6 +23,7 @@ use cluster::Keyspace;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
+use wire::Version;
 
 impl Client {
     /// Looks a keyspace up by name. Asks the cluster the first time only.
@@ -92,7 +93,7 @@ impl Space {
 
     /// Writes a key, whatever the length of its value, up to `value_bytes_max`; gives the version
     /// of the new value.
-    pub fn put(&self, key: &[u8], value: &[u8], options: PutOptions) -> Outcome<u64> {
+    pub fn put(&self, key: &[u8], value: &[u8], options: PutOptions) -> Outcome<Version> {
         if !big::is_short(key, value) {
             return self.write_long(key, value, None, options).map(face::put);
         }
@@ -197,7 +198,7 @@ impl Space {
     /// the outcome of its own write and the version of the new value, in their order. It is not
     /// atomic: others may see some of the writes before the rest, and some may be done and others
     /// not. Of a key that is there more than once, the last value is written, and no other.
-    pub fn mset<K, V>(&self, entries: &[(K, V)], options: PutOptions) -> Vec<Outcome<u64>>
+    pub fn mset<K, V>(&self, entries: &[(K, V)], options: PutOptions) -> Vec<Outcome<Version>>
     where
         K: AsRef<[u8]>,
         V: AsRef<[u8]>,

@@ -11,7 +11,7 @@ use wire::expiry::TIME_MAX;
 use wire::{
     BATCH_BYTES_MAX, BATCH_STEPS_MAX, CasBody, DATAGRAM_MAX, ENTRY_MAX, Expect, HEADER_LEN, Header,
     IncrBody, KEY_MAX, NAME_MAX, New, Op, PartKey, PutBody, RANGE_PIECES_MAX, RangeBody, SinceBody,
-    flag,
+    Version, flag,
 };
 
 /// Appends the datagram of a request for one key.
@@ -51,7 +51,7 @@ pub(crate) fn single(
             Op::Del
         }
         Request::Cas { key, expect, new, expiry } => {
-            if expect == Expect::Version(0) && !matches!(new, New::Value(_)) {
+            if expect == Expect::Version(Version::NONE) && !matches!(new, New::Value(_)) {
                 return Err(StartError::NothingExpected);
             }
             let (what, value) = new_fields(new);
@@ -117,7 +117,7 @@ fn cas_fields<'a>(
 ) -> Result<(u8, CasBody, &'a [u8]), StartError> {
     let (by_value, expect_version, expected) = match expect {
         Expect::Version(version) => (0, version, &[][..]),
-        Expect::Value(expected) => (flag::CAS_VALUE, 0, expected),
+        Expect::Value(expected) => (flag::CAS_VALUE, Version::NONE, expected),
     };
     // Every write needs room to say since when its client is known.
     let fields = HEADER_LEN + CasBody::LEN + SinceBody::LEN;
@@ -283,7 +283,7 @@ fn check_batch<'a>(steps: &[Step<'a>]) -> Result<&'a [u8], StartError> {
     let mut rest = steps.iter();
     while let Some(step) = rest.next() {
         // No value has version 0: a node could not read it.
-        let sound = step.condition != Condition::Version(0);
+        let sound = step.condition != Condition::Version(Version::NONE);
         if !sound || rest.as_slice().iter().any(|other| other.key == step.key) {
             return Err(StartError::BadBatch);
         }

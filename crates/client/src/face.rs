@@ -17,7 +17,7 @@ use std::fmt;
 use std::hash::{BuildHasher as _, Hasher as _};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use wire::UploadBody;
+use wire::{UploadBody, Version};
 
 /// Why a keyspace could not be looked up.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -206,7 +206,7 @@ pub(crate) fn get(reply: Reply) -> Option<Value> {
     found
 }
 
-pub(crate) fn put(reply: Reply) -> u64 {
+pub(crate) fn put(reply: Reply) -> Version {
     let Reply::Put { version } = reply else { unexpected(&reply) };
     version
 }
@@ -249,7 +249,7 @@ pub(crate) fn mget(reply: Reply) -> Vec<Outcome<Option<Value>>> {
     outcomes
 }
 
-pub(crate) fn mset(reply: Reply) -> Vec<Outcome<u64>> {
+pub(crate) fn mset(reply: Reply) -> Vec<Outcome<Version>> {
     let Reply::Mset(outcomes) = reply else { unexpected(&reply) };
     outcomes
 }

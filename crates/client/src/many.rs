@@ -24,7 +24,7 @@ use machine::Instant;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
-use wire::{Code, DATAGRAM_MAX, HEADER_LEN, Header, MGET_KEYS_MAX, MgetEntries, Op};
+use wire::{Code, DATAGRAM_MAX, HEADER_LEN, Header, MGET_KEYS_MAX, MgetEntries, Op, Version};
 
 /// A request for any number of keys.
 #[derive(Debug)]
@@ -56,7 +56,7 @@ pub(crate) struct Many {
 #[derive(Debug)]
 enum Work {
     Get(Vec<Outcome<Option<Value>>>),
-    Put { values: Values, expiry: Expiry, began: Instant, outcomes: Vec<Outcome<u64>> },
+    Put { values: Values, expiry: Expiry, began: Instant, outcomes: Vec<Outcome<Version>> },
     Del(Vec<Outcome<DelReply>>),
 }
 

@@ -4,7 +4,7 @@ use crate::StartError;
 use cluster::Keyspace;
 use std::fmt;
 use wire::big::{is_big, time_of};
-use wire::{Code, STORE_WORDS_MAX};
+use wire::{Code, STORE_WORDS_MAX, Version};
 
 /// Which request: dense numbers, in the order of their start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -299,7 +299,7 @@ pub struct Value {
     /// The bytes.
     pub value: Vec<u8>,
     /// Version of the write that made it.
-    pub version: u64,
+    pub version: Version,
     /// Absolute expiry in Unix milliseconds, by the cluster's clock; 0 for never.
     pub expiry_ms: u64,
     /// What time it was in the cluster, in Unix milliseconds, when a node answered; 0 where only
@@ -345,7 +345,7 @@ pub enum Reply {
     /// What was written.
     Put {
         /// Version of the new value.
-        version: u64,
+        version: Version,
     },
     /// Whether there was a value.
     Del(DelReply),
@@ -358,7 +358,7 @@ pub enum Reply {
     /// One outcome for each key, in the order of the request.
     Mget(Vec<Outcome<Option<Value>>>),
     /// One outcome for each key, in the order of the request, with the version of its new value.
-    Mset(Vec<Outcome<u64>>),
+    Mset(Vec<Outcome<Version>>),
     /// One outcome for each key, in the order of the request.
     Mdel(Vec<Outcome<DelReply>>),
     /// All entries of the interval (or the first `limit` of them), in the order of the scan.
@@ -393,7 +393,7 @@ pub struct DelReply {
     /// Whether there was a value to delete.
     pub existed: bool,
     /// Version of the deletion.
-    pub version: u64,
+    pub version: Version,
 }
 
 /// How a CAS was done.
@@ -402,12 +402,12 @@ pub enum CasReply {
     /// The expected one was there and has been replaced.
     Written {
         /// Version of the new value.
-        version: u64,
+        version: Version,
     },
     /// Something else was there and has been left alone.
     Mismatch {
         /// Version of the value found; 0 if there was none.
-        version: u64,
+        version: Version,
     },
 }
 
@@ -417,7 +417,7 @@ pub enum BatchReply {
     /// Everything was as expected, and all of it was done.
     Applied {
         /// Version of all that was written.
-        version: u64,
+        version: Version,
     },
     /// Nothing was done.
     Failed {
@@ -434,7 +434,7 @@ pub enum IncrReply {
         /// The new value.
         sum: i64,
         /// Its version.
-        version: u64,
+        version: Version,
     },
     /// Left alone: the value is not a decimal 64-bit number.
     NotANumber,

@@ -4,7 +4,7 @@ use crate::options::ScanOptions;
 use crate::{Change, Condition, Expect, Expiry, New, Request, Step};
 use cluster::Match;
 use std::time::Duration;
-use wire::{ManifestBody, UploadBody};
+use wire::{ManifestBody, UploadBody, Version};
 
 /// What a batch leaves of a key, with its bytes.
 #[derive(Debug)]
@@ -50,7 +50,7 @@ impl OwnedStep {
 /// What a CAS must find, with its bytes.
 #[derive(Clone, Debug)]
 pub(crate) enum OwnedExpect {
-    Version(u64),
+    Version(Version),
     Value(Vec<u8>),
 }
 

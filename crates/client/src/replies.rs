@@ -9,7 +9,7 @@ use cluster::{Mutant, is_plausible_revision};
 use machine::Instant;
 use std::time::Duration;
 use wire::{
-    Body, ClientReply, Code, DropReason, Fields as _, HEADER_LEN, Op, Packet, RangeEntries,
+    Body, ClientReply, Code, DropReason, Fields as _, HEADER_LEN, Op, Packet, RangeEntries, Version,
 };
 
 /// Copies of a request that a store has refused after which it ends: a store that was only being
@@ -264,7 +264,12 @@ impl Client {
     /// The head may have forgotten this client. Whom it has heard it remembers for a while, so
     /// that it has not taken a write that is younger than that: the write is sent again, and says
     /// since when. Later answers to earlier copies change nothing.
-    fn take_no_session(&mut self, now: Instant, seq: u64, version: u64) -> Result<(), DropReason> {
+    fn take_no_session(
+        &mut self,
+        now: Instant,
+        seq: u64,
+        version: Version,
+    ) -> Result<(), DropReason> {
         let next = self.window.next();
         let Some(pending) = self.window.get_mut(seq) else {
             return Err(DropReason::UnknownRequest);

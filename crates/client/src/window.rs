@@ -11,7 +11,7 @@ use crate::{IN_FLIGHT_MAX, StoreWords, Ticket};
 use machine::Instant;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
-use wire::{Fields as _, HEADER_LEN, Op, SinceBody, flag};
+use wire::{Fields as _, HEADER_LEN, Op, SinceBody, Version, flag};
 
 /// One datagram that waits for its answer.
 #[derive(Debug)]
@@ -117,7 +117,7 @@ impl Pending {
 
     /// Makes its next copies say since when the client is known, as NO_SESSION has told it; says
     /// whether those before did not.
-    pub(crate) fn say_since(&mut self, version: u64, next: u64) -> bool {
+    pub(crate) fn say_since(&mut self, version: Version, next: u64) -> bool {
         let header = self.datagram.first_chunk_mut::<HEADER_LEN>();
         let header = header.expect("every request was emitted with a header");
         let flags = header.flags();

@@ -13,7 +13,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 use std::time::Duration;
 use support::{Cluster, Whims, goes_some_day, in_order, range_keyspace};
-use wire::Endpoint;
+use wire::{Endpoint, Version};
 
 const SERVICE: Endpoint = Endpoint { addr: [1; 16], port: 7700 };
 const PREFIX: &[u8] = b"user";
@@ -252,7 +252,7 @@ proptest! {
         prop_assert_eq!(&cluster.data, &want);
         let distinct: BTreeSet<&[u8]> = keys.iter().copied().collect();
         prop_assert_eq!(cluster.written.len(), distinct.len());
-        let versions: Vec<u64> = match reply {
+        let versions: Vec<Version> = match reply {
             Reply::Mset(outcomes) => outcomes.into_iter().map(|it| it.done().unwrap()).collect(),
             Reply::Mdel(outcomes) => {
                 let replies: Vec<_> = outcomes.into_iter().map(|it| it.done().unwrap()).collect();
@@ -263,8 +263,9 @@ proptest! {
             }
             other => panic!("{other:?}"),
         };
-        let by_key: BTreeSet<(&[u8], u64)> = keys.iter().copied().zip(versions.clone()).collect();
-        let distinct_versions: BTreeSet<u64> = versions.into_iter().collect();
+        let by_key = keys.iter().copied().zip(versions.clone());
+        let by_key: BTreeSet<(&[u8], Version)> = by_key.collect();
+        let distinct_versions: BTreeSet<Version> = versions.into_iter().collect();
         prop_assert_eq!((by_key.len(), distinct_versions.len()), (distinct.len(), distinct.len()));
     }
 }

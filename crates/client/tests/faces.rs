@@ -12,7 +12,7 @@ use std::ops::Bound;
 use std::sync::mpsc::{Receiver, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
-use wire::{Body, Code, Entry, Header, Op, Packet};
+use wire::{Body, Code, Entry, Header, Op, Packet, Version};
 
 /// A whole cluster in one thread. It loses every seventh request and answers every fifth twice.
 struct Service {
@@ -95,21 +95,21 @@ fn answer(store: &mut Store, version: &mut u64, datagram: &[u8]) -> Vec<u8> {
             payload.extend([0; 16]);
             match store.get(key) {
                 Some((version, value)) => {
-                    reply.object_version = *version;
+                    reply.object_version = Version::new(*version);
                     payload.extend(value);
                 }
                 None => code = Code::NotFound,
             }
         }
         Body::Put { key, value, .. } => {
-            reply.object_version = *version;
+            reply.object_version = Version::new(*version);
             store.insert(key.to_vec(), (*version, value.to_vec()));
         }
         Body::Cas { key, expect, new, .. } => {
             let found = store.get(key).map_or(0, |(version, _)| *version);
-            reply.object_version = found;
-            if expect == Expect::Version(found) {
-                reply.object_version = *version;
+            reply.object_version = Version::new(found);
+            if expect == Expect::Version(Version::new(found)) {
+                reply.object_version = Version::new(*version);
                 let old = store.remove(key).unwrap_or_default().1;
                 store.extend(swapped(old, new).map(|new| (key.to_vec(), (*version, new))));
             } else {
@@ -117,7 +117,7 @@ fn answer(store: &mut Store, version: &mut u64, datagram: &[u8]) -> Vec<u8> {
             }
         }
         Body::Del { key } => {
-            reply.object_version = *version;
+            reply.object_version = Version::new(*version);
             if store.remove(key).is_none() {
                 code = Code::NotFound;
             }
@@ -130,7 +130,7 @@ fn answer(store: &mut Store, version: &mut u64, datagram: &[u8]) -> Vec<u8> {
                 let entry = store.get(key.key);
                 let code = if entry.is_some() { Code::Ok } else { Code::NotFound };
                 let value = entry.map_or(&[][..], |(_, value)| value);
-                let entry = Entry { version: 1, expiry_ms: 0, now_ms: 0, value };
+                let entry = Entry { version: Version::new(1), expiry_ms: 0, now_ms: 0, value };
                 wire::push_mget_entry(&mut payload, index, code as u8, &entry);
             }
         }
@@ -152,7 +152,7 @@ fn scan(store: &Store, start: &[u8], reply: &mut Header, payload: &mut Vec<u8>) 
     let mut found = store.range((from, Bound::Unbounded)).peekable();
     while reply.count < 3 {
         let Some((key, (version, value))) = found.next() else { break };
-        let entry = Entry { version: *version, expiry_ms: 0, now_ms: 0, value };
+        let entry = Entry { version: Version::new(*version), expiry_ms: 0, now_ms: 0, value };
         wire::push_range_entry(payload, key, Some(&entry));
         reply.count += 1;
     }
@@ -193,7 +193,7 @@ fn blocking_calls_end_with_what_the_service_says() {
     let version = users.put(b"a", b"1", options).done().unwrap();
     let found = users.get(b"a").done().unwrap().unwrap();
     assert_eq!((found.value, found.version), (b"1".to_vec(), version));
-    let stale = Expect::Version(version + 1);
+    let stale = Expect::Version(version.next());
     let mismatch = users.cas(b"a", stale, b"2", PutOptions::default());
     assert_eq!(mismatch, Outcome::Done(CasReply::Mismatch { version }));
     let swapped = users.cas(b"a", Expect::Version(version), b"2", PutOptions::default());

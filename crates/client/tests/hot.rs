@@ -6,7 +6,8 @@ use machine::{Instant, Rng};
 use std::sync::Arc;
 use std::time::Duration;
 use wire::{
-    Code, DirectoryClock, Endpoint, Entry, Fields as _, HEADER_LEN, Header, Op, Packet, flag,
+    Code, DirectoryClock, Endpoint, Entry, Fields as _, HEADER_LEN, Header, Op, Packet, Version,
+    flag,
 };
 
 const SERVICE: Endpoint = Endpoint { addr: [1; 16], port: 7700 };
@@ -99,7 +100,11 @@ fn reply(request: &[u8], code: Code, directory_clock: u64) -> Vec<u8> {
     let op = Op::from_wire(asked.op).expect("clients send sound packets").reply() as u8;
     let (flags, key_len, code) = (0, 0, code as u8);
     let mut out = Vec::new();
-    wire::emit(&mut out, &Header { op, flags, key_len, code, object_version: 5, ..asked }, &[]);
+    wire::emit(
+        &mut out,
+        &Header { op, flags, key_len, code, object_version: Version::new(5), ..asked },
+        &[],
+    );
     out.first_chunk_mut::<HEADER_LEN>()
         .expect("a header")
         .set_reply_directory_clock(DirectoryClock::new(directory_clock));
@@ -180,7 +185,7 @@ fn a_write_whose_key_is_away_is_sent_again_at_once_and_then_in_time() {
     assert_eq!(client.poll_outcome(), None);
     client.handle_packet(now, SERVICE, &reply(&again, Code::Ok, 9));
     let outcome = client.poll_outcome().unwrap().1;
-    assert_eq!(outcome, Outcome::Done(Reply::Put { version: 5 }));
+    assert_eq!(outcome, Outcome::Done(Reply::Put { version: Version::new(5) }));
 }
 
 #[test]

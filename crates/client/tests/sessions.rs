@@ -5,7 +5,7 @@ use cluster::{HotPolicy, Keyspace, KeyspaceId, KeyspaceKind};
 use machine::{Instant, Rng};
 use std::sync::Arc;
 use std::time::Duration;
-use wire::{Body, Code, Endpoint, Header, Op, Packet, SinceBody, flag};
+use wire::{Body, Code, Endpoint, Header, Op, Packet, SinceBody, Version, flag};
 
 const SERVICE: Endpoint = Endpoint { addr: [1; 16], port: 7700 };
 const KEPT: Duration = Duration::from_millis(wire::SESSION_KEPT_MS as u64);
@@ -53,7 +53,7 @@ impl Script {
             code: code as u8,
             flags: 0,
             key_len: 0,
-            object_version: version,
+            object_version: Version::new(version),
             ..*asked
         };
         let mut datagram = Vec::new();
@@ -81,14 +81,14 @@ fn a_client_that_may_be_forgotten_says_at_once_what_it_was_told() {
     script.answer(&first, Code::NoSession, 40);
     let (again, bytes) = script.sent();
     assert_eq!((again.seq, script.now), (first.seq, before));
-    assert_eq!(since(&bytes), Some(SinceBody { since: 40, next: 2 }));
+    assert_eq!(since(&bytes), Some(SinceBody { since: Version::new(40), next: 2 }));
     // The answer to another copy of the first says nothing of this one.
     script.answer(&first, Code::NoSession, 50);
     let (third, bytes) = script.sent();
     assert!(third.seq == first.seq && script.now > before);
-    assert_eq!(since(&bytes), Some(SinceBody { since: 40, next: 2 }));
+    assert_eq!(since(&bytes), Some(SinceBody { since: Version::new(40), next: 2 }));
     script.answer(&first, Code::Ok, 60);
-    assert_eq!(script.outcome(), Some(Outcome::Done(Reply::Put { version: 60 })));
+    assert_eq!(script.outcome(), Some(Outcome::Done(Reply::Put { version: Version::new(60) })));
     let (next, _) = script.start();
     assert_eq!(next.flags & flag::SINCE, 0);
 }

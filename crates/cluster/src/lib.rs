@@ -27,7 +27,7 @@ pub use keyspace::{Keyspace, KeyspaceKind, tag_of};
 pub use lease::{CLOCK_RATE_MAX_PERCENT, Lease, Tenure};
 pub use map::{Map, MapError, NodeSpec, Partition, Returned};
 pub use mutant::{MUTANTS, MaybeMutant, Mutant};
-pub use numbers::{is_plausible_revision, is_plausible_version};
+pub use numbers::is_plausible_revision;
 pub use order::{
     Assignment, CopyProgress, Install, InstallError, Member, MemberReport, NodeReport, Order,
     PartitionCount, Report, Settled, SwitchControl, SwitchCounters, SwitchTables,

@@ -7,7 +7,7 @@ use crate::{
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use wire::{Endpoint, Revision};
+use wire::{Endpoint, Revision, Version};
 
 /// Everything the controller decides, as of one revision.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -97,7 +97,7 @@ pub struct Partition {
     pub returned: Vec<Returned>,
     /// The learner was a member, and holds every version up to this one: it is copied the rest.
     #[serde(default)]
-    pub resumes: Option<u64>,
+    pub resumes: Option<Version>,
 }
 
 /// A node that has begun another incarnation in a chain.

@@ -12,7 +12,7 @@ use machine::Instant;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::sync::Arc;
-use wire::{Endpoint, Revision};
+use wire::{Endpoint, Revision, Version};
 
 /// Everything a switch forwards by.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -292,17 +292,17 @@ pub struct Settled {
     /// In which epoch.
     pub epoch: Epoch,
     /// The newest version that it has recorded, committed or been copied.
-    pub newest: u64,
+    pub newest: Version,
     /// A number made of the versions of all writes that it has committed.
     pub history: u64,
     /// A number made of all keys that it holds a value of, and their versions.
     pub digest: u64,
     /// The newest version of any tombstone that it has collected.
-    pub collected: u64,
+    pub collected: Version,
     /// If it held the partition in an earlier incarnation already, and has not been compared since:
     /// every version up to this one is certainly here.
     #[serde(default)]
-    pub base: Option<u64>,
+    pub base: Option<Version>,
 }
 
 impl Settled {

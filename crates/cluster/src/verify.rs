@@ -3,6 +3,7 @@
 
 use crate::{Epoch, PartitionId, text};
 use serde::{Deserialize, Serialize};
+use wire::Version;
 
 /// A wish of an operator. Nodes keep the newest, and each tail carries it out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -87,7 +88,7 @@ pub struct Difference {
     pub key: Vec<u8>,
     /// Version at each member, in the order of the chain, as it was found: of a value or of the
     /// mark of its deletion. `None`: it has neither.
-    pub versions: Vec<Option<u64>>,
+    pub versions: Vec<Option<Version>>,
     /// Whether it was made right.
     pub mended: bool,
 }

@@ -89,11 +89,11 @@ impl Value {
     /// Writes it to a key; gives its version.
     pub fn put(self, space: &Space, key: &[u8], options: PutOptions) -> Result<u64, Failure> {
         match self {
-            Self::Held(value) => Ok(space.put(key, &value, options).into_result()?),
+            Self::Held(value) => Ok(space.put(key, &value, options).into_result()?.get()),
             Self::Streamed(begin, input) => {
                 let mut upload = space.upload(key).map_err(NotDone::Refused)?;
                 input.send(&begin, &mut upload)?;
-                Ok(upload.finish(options).into_result()?)
+                Ok(upload.finish(options).into_result()?.get())
             }
         }
     }

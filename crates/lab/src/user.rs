@@ -7,6 +7,7 @@ use machine::Instant;
 use sim::check::{History, Key, Op, OpKind, Scan, complete};
 use std::collections::BTreeMap;
 use std::ops::Bound;
+use wire::Version;
 
 /// A keyspace that is hashed.
 pub const HASHED: &str = "hashed";
@@ -77,7 +78,7 @@ pub struct Asker<B> {
     /// Values written so far, so that no two are the same.
     written: i64,
     /// What it last read of each key: value and version.
-    seen: BTreeMap<Key, (i64, u64)>,
+    seen: BTreeMap<Key, (i64, Version)>,
 }
 
 /// What a CAS makes of a value.
@@ -145,7 +146,7 @@ impl<B: Notebook> Asker<B> {
         let (expect, at) = match seen {
             Some(_) if by_value => (Expect::Value(expected.as_bytes()), None),
             Some((_, version)) => (Expect::Version(version), Some(version)),
-            None => (Expect::Version(0), Some(0)),
+            None => (Expect::Version(Version::NONE), Some(Version::NONE)),
         };
         let (new, value, (expiry, expiry_ms)) = match change {
             Change::Nothing if seen.is_some() => (New::Nothing, None, STAYS),
@@ -208,7 +209,7 @@ impl<B: Notebook> Asker<B> {
         let refused = outcome.is_refused();
         let Some(reply) = self.settle(outcome) else {
             if !refused && !matches!(kind, OpKind::Read(_)) {
-                self.record(key, called, None, kind, 0);
+                self.record(key, called, None, kind, Version::NONE);
             }
             return;
         };
@@ -229,7 +230,7 @@ impl<B: Notebook> Asker<B> {
         called: Instant,
         returned: Option<Instant>,
         kind: OpKind,
-        version: u64,
+        version: Version,
     ) {
         let op = Op { client: self.index, called, returned, kind, version };
         self.book.record(key, op);

@@ -9,6 +9,7 @@ use node::engine::memory::MemoryEngine;
 use node::engine::{Engine, KeyRef, Record};
 use std::hint::black_box;
 use std::time::{Duration, Instant};
+use wire::Version;
 
 const KEYS: u64 = 1_000_000;
 /// In one round: short enough to run undisturbed now and then.
@@ -94,7 +95,7 @@ fn best(mut run: impl FnMut()) -> Duration {
 }
 
 fn write(engine: &mut MemoryEngine, ordered: bool, index: u64, value: &[u8]) {
-    let record = Record { version: index + 1, expiry_ms: 0, tombstone: false, value };
+    let record = Record { version: Version::new(index + 1), expiry_ms: 0, tombstone: false, value };
     with_key(ordered, index, |key| engine.write(key, &record));
 }
 

@@ -11,6 +11,7 @@ pub mod memory;
 use cluster::{ClockAhead, Keyspace, KeyspaceId, Match, PartitionId, StoreId};
 use std::fmt;
 use std::ops::{Bound, ControlFlow};
+use wire::Version;
 
 /// A key and all that an engine may place it by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,7 +49,7 @@ impl<'a> KeyRef<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record<'a> {
     /// Version of the write that made it.
-    pub version: u64,
+    pub version: Version,
     /// For a value: absolute expiry in Unix milliseconds, 0 for never, and the bit
     /// `wire::big::EXPIRY_BIG`. For a tombstone: when it may be collected at the earliest.
     pub expiry_ms: u64,
@@ -62,7 +63,7 @@ pub struct Record<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Written {
     /// Version of the write that made it.
-    pub version: u64,
+    pub version: Version,
     /// Whether it is the mark of a deleted key.
     pub tombstone: bool,
 }
@@ -165,7 +166,7 @@ pub trait Engine {
 
     /// The version under which reads show values that were there before any node wrote the key:
     /// heads give out versions above it. 0 if the engine shows none.
-    const FOUND: u64 = 0;
+    const FOUND: Version = Version::NONE;
 
     /// Whether it gains from [`fetch_ahead`](Self::fetch_ahead).
     const FETCHES: bool = false;
@@ -185,7 +186,7 @@ pub trait Engine {
     }
 
     /// The version of that.
-    fn version_written(&self, key: &KeyRef<'_>) -> Option<u64> {
+    fn version_written(&self, key: &KeyRef<'_>) -> Option<Version> {
         self.written(key).map(|written| written.version)
     }
 

@@ -49,6 +49,7 @@ use crate::shard::timers::Timers;
 use cluster::{NodeId, Partition};
 use machine::{Instant, Retransmissions, RttEstimator};
 use std::time::Duration;
+use wire::Version;
 
 /// One partition on this node.
 #[derive(Debug)]
@@ -61,13 +62,13 @@ pub(crate) struct Replica {
     pub(crate) settled: bool,
     /// If this node was a member in an earlier incarnation and has not been compared with the
     /// others since: every version up to this one is certainly here.
-    pub(crate) base: Option<u64>,
+    pub(crate) base: Option<Version>,
     /// The newest version that this node has seen; a head gives out those above.
-    pub(crate) last_version: u64,
+    pub(crate) last_version: Version,
     /// Which writes are committed here.
     pub(crate) history: History,
     /// The newest version of any tombstone collected here.
-    pub(crate) collected: u64,
+    pub(crate) collected: Version,
     /// What is held here, in a number.
     pub(crate) digest: Digest,
     pub(crate) pending: PendingWrites,
@@ -106,9 +107,9 @@ impl Replica {
             caught_up,
             settled: false,
             base: None,
-            last_version: 0,
+            last_version: Version::NONE,
             history: History::default(),
-            collected: 0,
+            collected: Version::NONE,
             digest: Digest::default(),
             pending: PendingWrites::default(),
             behind: Behind::default(),
@@ -127,16 +128,16 @@ impl Replica {
     }
 
     /// Takes it that every version up to this one was there before anything was written.
-    pub(crate) fn begin_above(&mut self, version: u64) {
+    pub(crate) fn begin_above(&mut self, version: Version) {
         (self.last_version, self.history) = (version, History::up_to(version, 0));
     }
 
     /// Whether this version is known here, pending or committed.
-    pub(crate) fn knows(&self, version: u64) -> bool {
+    pub(crate) fn knows(&self, version: Version) -> bool {
         self.is_committed(version) || self.pending.contains(version)
     }
 
-    pub(crate) fn is_committed(&self, version: u64) -> bool {
+    pub(crate) fn is_committed(&self, version: Version) -> bool {
         self.history.holds(version)
     }
 
@@ -182,7 +183,7 @@ impl Replica {
     pub(crate) fn unpend<E: Engine>(
         &mut self,
         ctx: &mut Context<'_, E>,
-        version: u64,
+        version: Version,
     ) -> Option<Pending> {
         let pending = self.pending.remove(version)?;
         ctx.timers.remove(&(pending.due, self.member.partition.id, version));
@@ -191,7 +192,7 @@ impl Replica {
     }
 
     /// Sends a pending write to the successor, if it may go on; commits it if there is none.
-    pub(crate) fn send_on<E: Engine>(&mut self, ctx: &mut Context<'_, E>, version: u64) {
+    pub(crate) fn send_on<E: Engine>(&mut self, ctx: &mut Context<'_, E>, version: Version) {
         if !ctx.leased || !self.may_go_on(ctx, version) {
             return;
         }

@@ -198,7 +198,7 @@ impl Chain {
             self.replies.push(Reply {
                 op: packet.op(),
                 code: Code::from_wire(header.code).unwrap(),
-                version: header.object_version,
+                version: header.object_version.get(),
                 payload: packet.payload().to_vec(),
                 header,
             });

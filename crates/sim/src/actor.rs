@@ -23,7 +23,7 @@ use machine::{Instant, Rng};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
-use wire::Endpoint;
+use wire::{Endpoint, Version};
 
 /// The hash keyspace and the range keyspace.
 pub(crate) type Keyspaces = [Arc<Keyspace>; 2];
@@ -68,7 +68,7 @@ pub(crate) struct Actor {
     /// When it was first answered in a healed world.
     aware_at: Option<Instant>,
     /// What it last read of each register: value and version.
-    seen: BTreeMap<Vec<u8>, (i64, u64)>,
+    seen: BTreeMap<Vec<u8>, (i64, Version)>,
     /// Every answer to a request for one key, where somebody wants to know.
     pub(crate) answers: Option<Vec<Answered>>,
     pub(crate) done: usize,

@@ -4,8 +4,8 @@ use cluster::{KeyspaceId, Match, Partition, PartitionId, StoreId};
 use node::engine::{Area, Engine, EngineError, Interval, KeyRef, Record};
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::ControlFlow;
-use wire::PartKey;
 use wire::big::{is_big, time_of};
+use wire::{PartKey, Version};
 
 /// The store of one shard, on a disk of the simulated world.
 #[derive(Clone, Debug)]
@@ -46,7 +46,7 @@ struct Contents {
 /// The committed state of a key, as the disk holds it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Stored {
-    version: u64,
+    version: Version,
     expiry_ms: u64,
     tombstone: bool,
     value: Vec<u8>,
@@ -116,7 +116,7 @@ impl Disk {
     }
 
     /// Version and value of every key that has one, in key order.
-    pub(crate) fn values(&self) -> impl Iterator<Item = (&RecordKey, u64, &[u8])> {
+    pub(crate) fn values(&self) -> impl Iterator<Item = (&RecordKey, Version, &[u8])> {
         let values = self.live.records.iter().filter(|(_, stored)| !stored.tombstone);
         values.map(|(key, stored)| (key, stored.version, stored.value.as_slice()))
     }
@@ -148,12 +148,12 @@ impl Disk {
         }
         let wrong = match how % 3 {
             _ if stored.tombstone => {
-                let version = stored.version - 1;
+                let version = stored.version.before();
                 Some(Stored { version, expiry_ms: 0, tombstone: false, value: b"7".to_vec() })
             }
             0 => None,
             1 => Some(Stored { value: [&stored.value[..], b"0"].concat(), ..stored }),
-            _ => Some(Stored { version: stored.version - 1, value: b"8".to_vec(), ..stored }),
+            _ => Some(Stored { version: stored.version.before(), value: b"8".to_vec(), ..stored }),
         };
         self.change(Change::Record(key.clone(), wrong));
         Some(key)
@@ -418,7 +418,8 @@ mod tests {
             keyhash: 1,
             key,
         };
-        let record = Record { version: 1, expiry_ms: 0, tombstone: false, value: b"v" };
+        let record =
+            Record { version: Version::new(1), expiry_ms: 0, tombstone: false, value: b"v" };
         disk.write(&at(b"there"), &record);
         disk.write(&at(b"deleted"), &Record { tombstone: true, value: b"", ..record });
         disk.write(&at(b"removed"), &record);

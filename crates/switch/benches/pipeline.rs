@@ -16,7 +16,7 @@ use std::time::Instant;
 use switch::{Pipeline, Tables};
 use wire::{
     Endpoint, Fields as _, Generation, HEADER_LEN, Header, MgetKey, MgetSlotBody, Op, RangeBody,
-    Revision, hop_flag,
+    Revision, Version, hop_flag,
 };
 
 const NOW: machine::Instant = machine::Instant::from_unix_ms(1);
@@ -250,7 +250,7 @@ fn reply(op: Op, node: NodeId, version: u64, keyhash: u64) -> Vec<u8> {
         hop_flags: hop_flag::NEWEST,
         keyspace: 1,
         node: node.0,
-        object_version: version,
+        object_version: Version::new(version),
         keyhash,
         reply_addr: client.addr,
         reply_port: client.port,

@@ -113,7 +113,7 @@ mod tests {
             _: (Op, NodeId),
             header: &[u8; HEADER_LEN],
         ) -> Result<(), DropReason> {
-            let may = header.object_version() <= self.0;
+            let may = header.object_version() <= Version::new(self.0);
             if may { Ok(()) } else { Err(DropReason::Contended) }
         }
 
@@ -167,8 +167,8 @@ mod tests {
                 }
                 2 => Ok(WriteRoute::Home { version: Version::new(9), crowded: false }),
                 3 => Err(DropReason::StaleRequest),
-                4 => Ok(WriteRoute::Home { version: Version::new(0), crowded: true }),
-                _ => Ok(WriteRoute::Home { version: Version::new(0), crowded: false }),
+                4 => Ok(WriteRoute::Home { version: Version::NONE, crowded: true }),
+                _ => Ok(WriteRoute::Home { version: Version::NONE, crowded: false }),
             }
         }
     }
@@ -259,7 +259,10 @@ mod tests {
             (sent.to, *sent.payload.first_chunk::<HEADER_LEN>().expect("a header"))
         };
         let (to, header) = sent(1, 0);
-        assert_eq!((to, header.hop_flags(), header.object_version()), (at(9001), hop_flag::HOT, 9));
+        assert_eq!(
+            (to, header.hop_flags(), header.object_version()),
+            (at(9001), hop_flag::HOT, Version::new(9))
+        );
         assert_eq!(
             (header.generation(), header.chain_len(), header.chain()[..2] == [0, 2]),
             (Generation::new(3), 1, true)
@@ -267,7 +270,7 @@ mod tests {
         let (to, header) = sent(1, wire::flag::AT_HOME);
         assert_eq!(
             (to, header.object_version(), header.generation()),
-            (at(9000), u64::MAX, Generation::new(3))
+            (at(9000), Version::ABOVE_ALL, Generation::new(3))
         );
         assert_eq!((sent(2, 0).0, sent(2, 0).1.hop_flags()), (at(9000), 0));
     }
@@ -313,12 +316,15 @@ mod tests {
         let home = sent(2, false).expect("it is sent");
         assert_eq!(
             (home.object_version(), home.directory_clock(), home.hop_flags()),
-            (9, DirectoryClock::new(7), 0)
+            (Version::new(9), DirectoryClock::new(7), 0)
         );
         assert_eq!(sent(3, false), Err(DropReason::StaleRequest));
         assert_eq!(sent(4, false).expect("it is sent").hop_flags(), hop_flag::CROWDED);
         let other = sent(3, true).expect("it may not delegate");
-        assert_eq!((other.object_version(), other.directory_clock()), (0, DirectoryClock::new(7)));
+        assert_eq!(
+            (other.object_version(), other.directory_clock()),
+            (Version::NONE, DirectoryClock::new(7))
+        );
     }
 
     #[test]
@@ -338,14 +344,18 @@ mod tests {
             wire::emit(&mut bytes, &header, &[]);
             pipeline.process(NOW, from, &mut bytes, &mut out).map(|()| out.pop().map(|it| it.to))
         };
-        assert_eq!(passes(Op::GetReply, at(9000), 5), Ok(Some(at(9))));
-        assert_eq!(passes(Op::HotPublish, at(9000), 6), Err(DropReason::Contended));
+        assert_eq!(passes(Op::GetReply, at(9000), Version::new(5)), Ok(Some(at(9))));
+        assert_eq!(passes(Op::HotPublish, at(9000), Version::new(6)), Err(DropReason::Contended));
         assert_eq!(
-            passes(Op::MgetReply, at(9000), 6),
+            passes(Op::MgetReply, at(9000), Version::new(6)),
             Ok(Some(at(9))),
             "it says nothing of one key"
         );
-        assert_eq!(passes(Op::Get, at(7), 6), Ok(Some(at(9000))), "nor does a request");
-        assert_eq!(passes(Op::GetReply, at(8), 6), Err(DropReason::ReplyNotFromNode));
+        assert_eq!(
+            passes(Op::Get, at(7), Version::new(6)),
+            Ok(Some(at(9000))),
+            "nor does a request"
+        );
+        assert_eq!(passes(Op::GetReply, at(8), Version::new(6)), Err(DropReason::ReplyNotFromNode));
     }
 }

@@ -101,7 +101,7 @@ impl View {
     /// stamped for holds it, or will when a read gets there, for its copies are ahead of that.
     fn observe_delegated(&self, sender: NodeId, header: &[u8; HEADER_LEN]) {
         let row = self.table().find(KeyspaceId(header.keyspace()), header.keyhash());
-        let version = Version::new(header.object_version());
+        let version = header.object_version();
         let Some(row) = row.filter(|row| row.entry.floor().0 == version) else { return };
         self.table().holder(row, sender, Some(version));
         self.table().note_near(row, sender);

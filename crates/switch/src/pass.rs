@@ -74,9 +74,6 @@ impl<'p> Pass<'p> {
     }
 }
 
-/// Floor of a read that only a tail may answer, which takes none: no copy is as new as that.
-const AT_TAIL: Version = Version::new(u64::MAX);
-
 /// What whoever answers a read of a hot key is to know.
 pub(crate) fn stamp_hot(
     header: &mut [u8; HEADER_LEN],
@@ -85,7 +82,7 @@ pub(crate) fn stamp_hot(
     generation: Generation,
 ) {
     stamp_chain_of_one(header, exit);
-    HotGet { floor: floor.unwrap_or(AT_TAIL), generation }.write(header);
+    HotGet { floor: floor.unwrap_or(Version::ABOVE_ALL), generation }.write(header);
 }
 
 fn stamp_write(header: &mut [u8; HEADER_LEN], action: &Action) {

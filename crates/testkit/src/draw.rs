@@ -4,7 +4,7 @@ use cluster::{Epoch, KeyspaceId, Match, NodeId, NodeSpec, Partition, PartitionId
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
 use proptest::sample::Index;
-use wire::{Endpoint, HEADER_LEN, Header, MgetKey, Op, RangeBody, Revision};
+use wire::{Endpoint, HEADER_LEN, Header, MgetKey, Op, RangeBody, Revision, Version};
 
 /// An IPv4 endpoint.
 pub fn endpoint(host: u8, port: u16) -> Endpoint {
@@ -215,7 +215,7 @@ fn any_header() -> impl Strategy<Value = Header> {
             chain_pos: b.2.saturating_sub(1),
             chain: b.3,
             keyhash: b.4,
-            object_version: b.5,
+            object_version: Version::new(b.5),
             flags: c.0,
             client: c.1,
             seq: c.2,

@@ -10,7 +10,7 @@ use cluster::{
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::subsequence;
-use wire::{Code, DelegationId, Generation, HEADER_LEN, Header, Op, Revision, hop_flag};
+use wire::{Code, DelegationId, Generation, HEADER_LEN, Header, Op, Revision, Version, hop_flag};
 
 /// Orders of hot keys, each with a revision one above that of the one before. There are at most 4
 /// readers, all of which a switch looks at.
@@ -88,7 +88,7 @@ pub fn order_for(tables: &SwitchTables, order: &HotOrder) -> HotOrder {
 }
 
 /// Replies that prove most keys at this version, begin most delegations, and copies on most nodes.
-pub fn warm(tables: &SwitchTables, order: &HotOrder, version: u64, mut dice: u64) -> Vec<Sent> {
+pub fn warm(tables: &SwitchTables, order: &HotOrder, version: Version, mut dice: u64) -> Vec<Sent> {
     let mut replies = Vec::new();
     for key in &order.keys {
         for (place, node) in tables.nodes.iter().enumerate() {

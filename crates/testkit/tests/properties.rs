@@ -13,7 +13,7 @@ use testkit::draw::{
 };
 use testkit::oracle::compare::Both;
 use testkit::orders::{any_orders, done, order_for, warm};
-use wire::{Code, Fields, HEADER_LEN, Header, Op, RangeBody, Revision, flag, hop_flag};
+use wire::{Code, Fields, HEADER_LEN, Header, Op, RangeBody, Revision, Version, flag, hop_flag};
 
 /// A keyspace whole, one node.
 fn published(bounds: Vec<draw::Bound>) -> SwitchTables {
@@ -75,7 +75,7 @@ proptest! {
     #[test]
     fn hot_keys_are_what_the_model_says(
         tables in any_tables(), orders in any_orders(), draws in vec(any_draw(), 1..80),
-        version in 0u64..4, dice in any::<u64>(),
+        version in (0u64..4).prop_map(Version::new), dice in any::<u64>(),
     ) {
         let mut both = Both::new(true);
         both.install(&tables);
@@ -97,7 +97,7 @@ proptest! {
     #[test]
     fn writes_are_delegated_as_the_model_says(
         tables in any_tables(), orders in any_orders(), draws in vec(any_draw(), 1..120),
-        version in 0u64..4, dice in any::<u64>(),
+        version in (0u64..4).prop_map(Version::new), dice in any::<u64>(),
     ) {
         let mut both = Both::new(true);
         both.install(&tables);

@@ -5,6 +5,7 @@ use crate::layout::{
     BATCH_BYTES_MAX, BATCH_STEPS_MAX, BatchStepBody, ChainStepBody, ChainWriteBody, DATAGRAM_MAX,
     ENTRY_MAX, Effect, HEADER_LEN, KEY_MAX,
 };
+use crate::number::Version;
 use alloc::vec::Vec;
 
 /// What a key must hold for a batch to take effect.
@@ -18,7 +19,7 @@ pub enum Condition {
     /// A value.
     Present,
     /// The value of this version, which is not 0.
-    Version(u64),
+    Version(Version),
 }
 
 /// What a batch leaves of a key.
@@ -104,10 +105,10 @@ impl<'a> Step<'a> {
         let (fixed, rest) = BatchStepBody::split(from)?;
         let (key, value, rest) = key_and_value(rest, fixed.key_len, fixed.value_len)?;
         let condition = match (fixed.condition, fixed.version) {
-            (0, 0) => Condition::Any,
-            (1, 0) => Condition::Absent,
-            (2, 0) => Condition::Present,
-            (3, version @ 1..) => Condition::Version(version),
+            (0, Version::NONE) => Condition::Any,
+            (1, Version::NONE) => Condition::Absent,
+            (2, Version::NONE) => Condition::Present,
+            (3, version) if !version.is_none() => Condition::Version(version),
             _ => return None,
         };
         let change = match (Effect::from_wire(fixed.effect)?, fixed.expiry_ms, value) {
@@ -123,9 +124,9 @@ impl<'a> Step<'a> {
 /// Appends one step to the payload of a BATCH.
 pub fn push_step(out: &mut Vec<u8>, step: &Step<'_>) {
     let (condition, version) = match step.condition {
-        Condition::Any => (0, 0),
-        Condition::Absent => (1, 0),
-        Condition::Present => (2, 0),
+        Condition::Any => (0, Version::NONE),
+        Condition::Absent => (1, Version::NONE),
+        Condition::Present => (2, Version::NONE),
         Condition::Version(version) => (3, version),
     };
     let (effect, expiry_ms, value) = match step.change {
@@ -154,7 +155,7 @@ pub struct ChainStep<'a> {
     /// [`Effect::None`], [`Effect::Put`] or [`Effect::Delete`].
     pub effect: Effect,
     /// A version that must have arrived before; of a key that is only checked the one found.
-    pub base: u64,
+    pub base: Version,
     /// As in a chain write of this key alone.
     pub expiry_ms: u64,
     /// The bytes that a PUT leaves.
@@ -257,7 +258,7 @@ mod tests {
     fn steps() -> Vec<Step<'static>> {
         let put = Change::Put { value: b"value", expiry_ms: 9 };
         vec![
-            Step { key: b"a", condition: Condition::Version(7), change: put },
+            Step { key: b"a", condition: Condition::Version(Version::new(7)), change: put },
             Step { key: b"bb", condition: Condition::Absent, change: Change::None },
             Step { key: b"c", condition: Condition::Present, change: Change::Delete },
             Step { key: b"d", condition: Condition::Any, change: Change::Delete },
@@ -296,9 +297,20 @@ mod tests {
 
     #[test]
     fn chain_steps_round_trip() {
-        let put = ChainStep { key: b"a", effect: Effect::Put, base: 3, expiry_ms: 4, value: b"v" };
-        let check =
-            ChainStep { key: b"b", effect: Effect::None, base: 9, expiry_ms: 0, value: b"" };
+        let put = ChainStep {
+            key: b"a",
+            effect: Effect::Put,
+            base: Version::new(3),
+            expiry_ms: 4,
+            value: b"v",
+        };
+        let check = ChainStep {
+            key: b"b",
+            effect: Effect::None,
+            base: Version::new(9),
+            expiry_ms: 0,
+            value: b"",
+        };
         let mut out = Vec::new();
         ChainSteps::push(&mut out, &put);
         ChainSteps::push(&mut out, &check);

@@ -10,7 +10,7 @@ use crate::layout::{
     MgetEntryBody, MgetSlotBody, Op, PutBody, RangeBody, RangeCountBody, RangeEntryBody,
     RecallBody, STORE_WORDS_MAX, flag,
 };
-use crate::number::DelegationId;
+use crate::number::{DelegationId, Version};
 
 /// The payload of one packet. Everything in it has been checked against the payload's length;
 /// keys are 1 to [`KEY_MAX`] bytes, key and value together at most [`ENTRY_MAX`].
@@ -133,7 +133,7 @@ pub enum Body<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expect<'a> {
     /// This version; 0 means that there is no value.
-    Version(u64),
+    Version(Version),
     /// This value.
     Value(&'a [u8]),
 }
@@ -159,7 +159,7 @@ impl<'a, T: AsRef<[u8]> + ?Sized> From<&'a T> for New<'a> {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Entry<'a> {
     /// Version of the write that made it.
-    pub version: u64,
+    pub version: Version,
     /// Absolute expiry in Unix milliseconds; 0 for never.
     pub expiry_ms: u64,
     /// What time it was in the cluster when a GET was answered; 0 where nobody says.
@@ -177,6 +177,14 @@ pub struct MgetKey<'a> {
     pub keyhash: u64,
     /// The key.
     pub key: &'a [u8],
+}
+
+impl MgetKey<'_> {
+    /// Of a slot that carries the directory's floor in place of the match value: that floor.
+    #[must_use]
+    pub fn floor(&self) -> Version {
+        u64::try_from(self.match_value).map_or(Version::ABOVE_ALL, Version::new)
+    }
 }
 
 impl<'a> Body<'a> {
@@ -307,7 +315,7 @@ impl<'a> Body<'a> {
         let new = match header.flags() & (flag::CAS_DELETE | flag::CAS_KEEP_VALUE) {
             0 => New::Value(value),
             // Only a value that is there can be deleted or kept.
-            _ if !value.is_empty() || expect == Expect::Version(0) => return None,
+            _ if !value.is_empty() || expect == Expect::Version(Version::NONE) => return None,
             flag::CAS_DELETE => New::Nothing,
             flag::CAS_KEEP_VALUE => New::Same,
             _ => return None,

@@ -4,7 +4,7 @@ use crate::layout::{
     CopyDelegationsBody, CopyEndBody, CopyEndedBody, CopyRecordBody, CopyRegistrationBody,
     CopySessionBody, DATAGRAM_MAX, ENTRY_MAX, HEADER_LEN, KEY_MAX,
 };
-use crate::number::Generation;
+use crate::number::{Generation, Version};
 use alloc::vec::Vec;
 
 /// One entry of a CHAIN_COPY.
@@ -15,7 +15,7 @@ pub enum CopyEntry<'a> {
         /// The key.
         key: &'a [u8],
         /// Version of the write that made it.
-        version: u64,
+        version: Version,
         /// Of a value: absolute expiry in Unix milliseconds, 0 for never. Of a tombstone: when it
         /// may be collected.
         expiry_ms: u64,
@@ -185,7 +185,7 @@ mod tests {
     fn entries_come_back_as_they_were_pushed() {
         let record = |tombstone, value| CopyEntry::Record {
             key: b"key",
-            version: 7,
+            version: Version::new(7),
             expiry_ms: 9,
             tombstone,
             value,
@@ -197,15 +197,21 @@ mod tests {
             client: 11,
             seq: 12,
             floor: 10,
-            version: 7,
+            version: Version::new(7),
             result: 5,
         };
-        let end = CopyEndBody { kind: END, last_version: 9, stable: 8, collected: 3, forgotten: 2 };
+        let end = CopyEndBody {
+            kind: END,
+            last_version: Version::new(9),
+            stable: Version::new(8),
+            collected: Version::new(3),
+            forgotten: Version::new(2),
+        };
         let entries = [
             record(false, b"value"),
             record(true, b""),
             CopyEntry::Session(session),
-            CopyEntry::Ended(CopyEndedBody { kind: ENDED, client: 13, newest: 6 }),
+            CopyEntry::Ended(CopyEndedBody { kind: ENDED, client: 13, newest: Version::new(6) }),
             CopyEntry::Registration { key: b"hot", generation: Generation::new(6) },
             CopyEntry::Delegations { key: b"hot", delegations: b"one and two" },
             CopyEntry::End(end),
@@ -226,7 +232,7 @@ mod tests {
         let value = [0; ENTRY_MAX - 1];
         let largest = CopyEntry::Record {
             key: b"k",
-            version: 1,
+            version: Version::new(1),
             expiry_ms: 0,
             tombstone: false,
             value: &value,

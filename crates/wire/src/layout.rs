@@ -1,6 +1,6 @@
 //! The layout of every packet. Generated from `spec/layout.toml` by `cargo xtask codegen`; do not edit.
 
-use crate::number::{DelegationId, DirectoryClock, Generation, Revision};
+use crate::number::{DelegationId, DirectoryClock, Generation, Revision, Version};
 
 /// First two bytes of every packet.
 pub const MAGIC: u16 = 0x4b57;
@@ -836,7 +836,7 @@ pub struct Header {
     /// 64-bit hash of keyspace and key; what the coherence directory and the caches match on.
     pub keyhash: u64,
     /// Version of the value in a reply, of the write in a chain message; 0 if there is none. In a GET with the hop flag HOT: the floor, the least version that may be answered with. In a PUT from a switch: the version of its grant, or 0.
-    pub object_version: u64,
+    pub object_version: Version,
     /// Operation, a value of `op`. Replies have the high bit set.
     pub op: u8,
     /// Bits of `flag`: variants of the operation, chosen by its author.
@@ -1007,9 +1007,9 @@ pub trait Fields {
     fn set_keyhash(&mut self, value: u64);
     /// Version of the value in a reply, of the write in a chain message; 0 if there is none. In a GET with the hop flag HOT: the floor, the least version that may be answered with. In a PUT from a switch: the version of its grant, or 0.
     #[must_use]
-    fn object_version(&self) -> u64;
+    fn object_version(&self) -> Version;
     /// Overwrites `object_version`.
-    fn set_object_version(&mut self, value: u64);
+    fn set_object_version(&mut self, value: Version);
     /// RANGE only, over keyhash and object_version, which a range has no use for: last match value of the interval, inclusive.
     #[must_use]
     fn match_end(&self) -> u128;
@@ -1065,6 +1065,16 @@ pub trait Fields {
     fn group_partitions(&self) -> [u8; 32];
     /// Overwrites `group_partitions`.
     fn set_group_partitions(&mut self, value: [u8; 32]);
+    /// Copies and comparisons, at the place of `object_version`: number of the piece or of the question within the run.
+    #[must_use]
+    fn piece(&self) -> u64;
+    /// Overwrites `piece`.
+    fn set_piece(&mut self, value: u64);
+    /// Copies and comparisons, at the place of `seq`: number of the run, which an answer repeats.
+    #[must_use]
+    fn run(&self) -> u64;
+    /// Overwrites `run`.
+    fn set_run(&mut self, value: u64);
     /// CHAIN_ACK, CHAIN_COMMIT, at the place of `count`: the least room of the sender and of those behind it.
     #[must_use]
     fn room(&self) -> u8;
@@ -1252,12 +1262,12 @@ impl Fields for [u8; HEADER_LEN] {
         crate::bytes::put::<76, 8, HEADER_LEN>(self, value.to_be_bytes());
     }
     #[inline]
-    fn object_version(&self) -> u64 {
-        u64::from_be_bytes(crate::bytes::get::<84, 8, HEADER_LEN>(self))
+    fn object_version(&self) -> Version {
+        Version::new(u64::from_be_bytes(crate::bytes::get::<84, 8, HEADER_LEN>(self)))
     }
     #[inline]
-    fn set_object_version(&mut self, value: u64) {
-        crate::bytes::put::<84, 8, HEADER_LEN>(self, value.to_be_bytes());
+    fn set_object_version(&mut self, value: Version) {
+        crate::bytes::put::<84, 8, HEADER_LEN>(self, value.get().to_be_bytes());
     }
     #[inline]
     fn match_end(&self) -> u128 {
@@ -1346,6 +1356,22 @@ impl Fields for [u8; HEADER_LEN] {
     #[inline]
     fn set_group_partitions(&mut self, value: [u8; 32]) {
         crate::bytes::put::<60, 32, HEADER_LEN>(self, value);
+    }
+    #[inline]
+    fn piece(&self) -> u64 {
+        u64::from_be_bytes(crate::bytes::get::<84, 8, HEADER_LEN>(self))
+    }
+    #[inline]
+    fn set_piece(&mut self, value: u64) {
+        crate::bytes::put::<84, 8, HEADER_LEN>(self, value.to_be_bytes());
+    }
+    #[inline]
+    fn run(&self) -> u64 {
+        u64::from_be_bytes(crate::bytes::get::<108, 8, HEADER_LEN>(self))
+    }
+    #[inline]
+    fn set_run(&mut self, value: u64) {
+        crate::bytes::put::<108, 8, HEADER_LEN>(self, value.to_be_bytes());
     }
     #[inline]
     fn room(&self) -> u8 {
@@ -1470,7 +1496,7 @@ pub struct CasBody {
     /// 8 bytes, big-endian on the wire.
     pub expiry_ms: u64,
     /// 8 bytes, big-endian on the wire.
-    pub expect_version: u64,
+    pub expect_version: Version,
     /// 2 bytes, big-endian on the wire.
     pub expect_len: u16,
 }
@@ -1486,7 +1512,9 @@ impl CasBody {
         Some((
             Self {
                 expiry_ms: u64::from_be_bytes(crate::bytes::get::<0, 8, 18>(fixed)),
-                expect_version: u64::from_be_bytes(crate::bytes::get::<8, 8, 18>(fixed)),
+                expect_version: Version::new(u64::from_be_bytes(crate::bytes::get::<8, 8, 18>(
+                    fixed,
+                ))),
                 expect_len: u16::from_be_bytes(crate::bytes::get::<16, 2, 18>(fixed)),
             },
             rest,
@@ -1498,7 +1526,7 @@ impl CasBody {
     pub fn to_bytes(&self) -> [u8; 18] {
         let mut out = [0; 18];
         crate::bytes::put::<0, 8, 18>(&mut out, self.expiry_ms.to_be_bytes());
-        crate::bytes::put::<8, 8, 18>(&mut out, self.expect_version.to_be_bytes());
+        crate::bytes::put::<8, 8, 18>(&mut out, self.expect_version.get().to_be_bytes());
         crate::bytes::put::<16, 2, 18>(&mut out, self.expect_len.to_be_bytes());
         out
     }
@@ -1566,7 +1594,7 @@ pub struct BatchStepBody {
     /// 1 bytes, big-endian on the wire.
     pub effect: u8,
     /// 8 bytes, big-endian on the wire.
-    pub version: u64,
+    pub version: Version,
     /// 8 bytes, big-endian on the wire.
     pub expiry_ms: u64,
     /// 2 bytes, big-endian on the wire.
@@ -1587,7 +1615,7 @@ impl BatchStepBody {
             Self {
                 condition: u8::from_be_bytes(crate::bytes::get::<0, 1, 22>(fixed)),
                 effect: u8::from_be_bytes(crate::bytes::get::<1, 1, 22>(fixed)),
-                version: u64::from_be_bytes(crate::bytes::get::<2, 8, 22>(fixed)),
+                version: Version::new(u64::from_be_bytes(crate::bytes::get::<2, 8, 22>(fixed))),
                 expiry_ms: u64::from_be_bytes(crate::bytes::get::<10, 8, 22>(fixed)),
                 key_len: u16::from_be_bytes(crate::bytes::get::<18, 2, 22>(fixed)),
                 value_len: u16::from_be_bytes(crate::bytes::get::<20, 2, 22>(fixed)),
@@ -1602,7 +1630,7 @@ impl BatchStepBody {
         let mut out = [0; 22];
         crate::bytes::put::<0, 1, 22>(&mut out, self.condition.to_be_bytes());
         crate::bytes::put::<1, 1, 22>(&mut out, self.effect.to_be_bytes());
-        crate::bytes::put::<2, 8, 22>(&mut out, self.version.to_be_bytes());
+        crate::bytes::put::<2, 8, 22>(&mut out, self.version.get().to_be_bytes());
         crate::bytes::put::<10, 8, 22>(&mut out, self.expiry_ms.to_be_bytes());
         crate::bytes::put::<18, 2, 22>(&mut out, self.key_len.to_be_bytes());
         crate::bytes::put::<20, 2, 22>(&mut out, self.value_len.to_be_bytes());
@@ -1614,7 +1642,7 @@ impl BatchStepBody {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SinceBody {
     /// 8 bytes, big-endian on the wire.
-    pub since: u64,
+    pub since: Version,
     /// 8 bytes, big-endian on the wire.
     pub next: u64,
 }
@@ -1629,7 +1657,7 @@ impl SinceBody {
         let (fixed, rest) = bytes.split_first_chunk::<16>()?;
         Some((
             Self {
-                since: u64::from_be_bytes(crate::bytes::get::<0, 8, 16>(fixed)),
+                since: Version::new(u64::from_be_bytes(crate::bytes::get::<0, 8, 16>(fixed))),
                 next: u64::from_be_bytes(crate::bytes::get::<8, 8, 16>(fixed)),
             },
             rest,
@@ -1640,7 +1668,7 @@ impl SinceBody {
     #[must_use]
     pub fn to_bytes(&self) -> [u8; 16] {
         let mut out = [0; 16];
-        crate::bytes::put::<0, 8, 16>(&mut out, self.since.to_be_bytes());
+        crate::bytes::put::<0, 8, 16>(&mut out, self.since.get().to_be_bytes());
         crate::bytes::put::<8, 8, 16>(&mut out, self.next.to_be_bytes());
         out
     }
@@ -1816,9 +1844,9 @@ impl DescribeReplyBody {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ChainWriteBody {
     /// 8 bytes, big-endian on the wire.
-    pub base: u64,
+    pub base: Version,
     /// 8 bytes, big-endian on the wire.
-    pub stable: u64,
+    pub stable: Version,
     /// 8 bytes, big-endian on the wire.
     pub expiry_ms: u64,
     /// 8 bytes, big-endian on the wire.
@@ -1841,8 +1869,8 @@ impl ChainWriteBody {
         let (fixed, rest) = bytes.split_first_chunk::<35>()?;
         Some((
             Self {
-                base: u64::from_be_bytes(crate::bytes::get::<0, 8, 35>(fixed)),
-                stable: u64::from_be_bytes(crate::bytes::get::<8, 8, 35>(fixed)),
+                base: Version::new(u64::from_be_bytes(crate::bytes::get::<0, 8, 35>(fixed))),
+                stable: Version::new(u64::from_be_bytes(crate::bytes::get::<8, 8, 35>(fixed))),
                 expiry_ms: u64::from_be_bytes(crate::bytes::get::<16, 8, 35>(fixed)),
                 result: u64::from_be_bytes(crate::bytes::get::<24, 8, 35>(fixed)),
                 origin: u8::from_be_bytes(crate::bytes::get::<32, 1, 35>(fixed)),
@@ -1857,8 +1885,8 @@ impl ChainWriteBody {
     #[must_use]
     pub fn to_bytes(&self) -> [u8; 35] {
         let mut out = [0; 35];
-        crate::bytes::put::<0, 8, 35>(&mut out, self.base.to_be_bytes());
-        crate::bytes::put::<8, 8, 35>(&mut out, self.stable.to_be_bytes());
+        crate::bytes::put::<0, 8, 35>(&mut out, self.base.get().to_be_bytes());
+        crate::bytes::put::<8, 8, 35>(&mut out, self.stable.get().to_be_bytes());
         crate::bytes::put::<16, 8, 35>(&mut out, self.expiry_ms.to_be_bytes());
         crate::bytes::put::<24, 8, 35>(&mut out, self.result.to_be_bytes());
         crate::bytes::put::<32, 1, 35>(&mut out, self.origin.to_be_bytes());
@@ -1901,7 +1929,7 @@ pub struct ChainStepBody {
     /// 1 bytes, big-endian on the wire.
     pub effect: u8,
     /// 8 bytes, big-endian on the wire.
-    pub base: u64,
+    pub base: Version,
     /// 8 bytes, big-endian on the wire.
     pub expiry_ms: u64,
     /// 2 bytes, big-endian on the wire.
@@ -1921,7 +1949,7 @@ impl ChainStepBody {
         Some((
             Self {
                 effect: u8::from_be_bytes(crate::bytes::get::<0, 1, 21>(fixed)),
-                base: u64::from_be_bytes(crate::bytes::get::<1, 8, 21>(fixed)),
+                base: Version::new(u64::from_be_bytes(crate::bytes::get::<1, 8, 21>(fixed))),
                 expiry_ms: u64::from_be_bytes(crate::bytes::get::<9, 8, 21>(fixed)),
                 key_len: u16::from_be_bytes(crate::bytes::get::<17, 2, 21>(fixed)),
                 value_len: u16::from_be_bytes(crate::bytes::get::<19, 2, 21>(fixed)),
@@ -1935,7 +1963,7 @@ impl ChainStepBody {
     pub fn to_bytes(&self) -> [u8; 21] {
         let mut out = [0; 21];
         crate::bytes::put::<0, 1, 21>(&mut out, self.effect.to_be_bytes());
-        crate::bytes::put::<1, 8, 21>(&mut out, self.base.to_be_bytes());
+        crate::bytes::put::<1, 8, 21>(&mut out, self.base.get().to_be_bytes());
         crate::bytes::put::<9, 8, 21>(&mut out, self.expiry_ms.to_be_bytes());
         crate::bytes::put::<17, 2, 21>(&mut out, self.key_len.to_be_bytes());
         crate::bytes::put::<19, 2, 21>(&mut out, self.value_len.to_be_bytes());
@@ -2019,11 +2047,11 @@ impl DelegateBody {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RecallBody {
     /// 8 bytes, big-endian on the wire.
-    pub newest: u64,
+    pub newest: Version,
     /// 8 bytes, big-endian on the wire.
     pub ended: Revision,
     /// 8 bytes, big-endian on the wire.
-    pub delegated_at: u64,
+    pub delegated_at: Version,
     /// 8 bytes, big-endian on the wire.
     pub switch: u64,
 }
@@ -2038,9 +2066,11 @@ impl RecallBody {
         let (fixed, rest) = bytes.split_first_chunk::<32>()?;
         Some((
             Self {
-                newest: u64::from_be_bytes(crate::bytes::get::<0, 8, 32>(fixed)),
+                newest: Version::new(u64::from_be_bytes(crate::bytes::get::<0, 8, 32>(fixed))),
                 ended: Revision::new(u64::from_be_bytes(crate::bytes::get::<8, 8, 32>(fixed))),
-                delegated_at: u64::from_be_bytes(crate::bytes::get::<16, 8, 32>(fixed)),
+                delegated_at: Version::new(u64::from_be_bytes(crate::bytes::get::<16, 8, 32>(
+                    fixed,
+                ))),
                 switch: u64::from_be_bytes(crate::bytes::get::<24, 8, 32>(fixed)),
             },
             rest,
@@ -2051,9 +2081,9 @@ impl RecallBody {
     #[must_use]
     pub fn to_bytes(&self) -> [u8; 32] {
         let mut out = [0; 32];
-        crate::bytes::put::<0, 8, 32>(&mut out, self.newest.to_be_bytes());
+        crate::bytes::put::<0, 8, 32>(&mut out, self.newest.get().to_be_bytes());
         crate::bytes::put::<8, 8, 32>(&mut out, self.ended.get().to_be_bytes());
-        crate::bytes::put::<16, 8, 32>(&mut out, self.delegated_at.to_be_bytes());
+        crate::bytes::put::<16, 8, 32>(&mut out, self.delegated_at.get().to_be_bytes());
         crate::bytes::put::<24, 8, 32>(&mut out, self.switch.to_be_bytes());
         out
     }
@@ -2327,9 +2357,9 @@ pub struct DelegationOverBody {
     /// 8 bytes, big-endian on the wire.
     pub number: DelegationId,
     /// 8 bytes, big-endian on the wire.
-    pub delegated_at: u64,
+    pub delegated_at: Version,
     /// 8 bytes, big-endian on the wire.
-    pub newest: u64,
+    pub newest: Version,
     /// 8 bytes, big-endian on the wire.
     pub ended: Revision,
     /// 8 bytes, big-endian on the wire.
@@ -2349,8 +2379,10 @@ impl DelegationOverBody {
         Some((
             Self {
                 number: DelegationId::new(u64::from_be_bytes(crate::bytes::get::<0, 8, 48>(fixed))),
-                delegated_at: u64::from_be_bytes(crate::bytes::get::<8, 8, 48>(fixed)),
-                newest: u64::from_be_bytes(crate::bytes::get::<16, 8, 48>(fixed)),
+                delegated_at: Version::new(u64::from_be_bytes(crate::bytes::get::<8, 8, 48>(
+                    fixed,
+                ))),
+                newest: Version::new(u64::from_be_bytes(crate::bytes::get::<16, 8, 48>(fixed))),
                 ended: Revision::new(u64::from_be_bytes(crate::bytes::get::<24, 8, 48>(fixed))),
                 switch: u64::from_be_bytes(crate::bytes::get::<32, 8, 48>(fixed)),
                 since_ms: u64::from_be_bytes(crate::bytes::get::<40, 8, 48>(fixed)),
@@ -2364,8 +2396,8 @@ impl DelegationOverBody {
     pub fn to_bytes(&self) -> [u8; 48] {
         let mut out = [0; 48];
         crate::bytes::put::<0, 8, 48>(&mut out, self.number.get().to_be_bytes());
-        crate::bytes::put::<8, 8, 48>(&mut out, self.delegated_at.to_be_bytes());
-        crate::bytes::put::<16, 8, 48>(&mut out, self.newest.to_be_bytes());
+        crate::bytes::put::<8, 8, 48>(&mut out, self.delegated_at.get().to_be_bytes());
+        crate::bytes::put::<16, 8, 48>(&mut out, self.newest.get().to_be_bytes());
         crate::bytes::put::<24, 8, 48>(&mut out, self.ended.get().to_be_bytes());
         crate::bytes::put::<32, 8, 48>(&mut out, self.switch.to_be_bytes());
         crate::bytes::put::<40, 8, 48>(&mut out, self.since_ms.to_be_bytes());
@@ -2379,7 +2411,7 @@ pub struct DelegationPresentBody {
     /// 8 bytes, big-endian on the wire.
     pub number: DelegationId,
     /// 8 bytes, big-endian on the wire.
-    pub delegated_at: u64,
+    pub delegated_at: Version,
     /// 8 bytes, big-endian on the wire.
     pub switch: u64,
     /// 1 bytes, big-endian on the wire.
@@ -2397,7 +2429,9 @@ impl DelegationPresentBody {
         Some((
             Self {
                 number: DelegationId::new(u64::from_be_bytes(crate::bytes::get::<0, 8, 25>(fixed))),
-                delegated_at: u64::from_be_bytes(crate::bytes::get::<8, 8, 25>(fixed)),
+                delegated_at: Version::new(u64::from_be_bytes(crate::bytes::get::<8, 8, 25>(
+                    fixed,
+                ))),
                 switch: u64::from_be_bytes(crate::bytes::get::<16, 8, 25>(fixed)),
                 replicas: u8::from_be_bytes(crate::bytes::get::<24, 1, 25>(fixed)),
             },
@@ -2410,7 +2444,7 @@ impl DelegationPresentBody {
     pub fn to_bytes(&self) -> [u8; 25] {
         let mut out = [0; 25];
         crate::bytes::put::<0, 8, 25>(&mut out, self.number.get().to_be_bytes());
-        crate::bytes::put::<8, 8, 25>(&mut out, self.delegated_at.to_be_bytes());
+        crate::bytes::put::<8, 8, 25>(&mut out, self.delegated_at.get().to_be_bytes());
         crate::bytes::put::<16, 8, 25>(&mut out, self.switch.to_be_bytes());
         crate::bytes::put::<24, 1, 25>(&mut out, self.replicas.to_be_bytes());
         out
@@ -2423,7 +2457,7 @@ pub struct CopyRecordBody {
     /// 1 bytes, big-endian on the wire.
     pub kind: u8,
     /// 8 bytes, big-endian on the wire.
-    pub version: u64,
+    pub version: Version,
     /// 8 bytes, big-endian on the wire.
     pub expiry_ms: u64,
     /// 2 bytes, big-endian on the wire.
@@ -2443,7 +2477,7 @@ impl CopyRecordBody {
         Some((
             Self {
                 kind: u8::from_be_bytes(crate::bytes::get::<0, 1, 21>(fixed)),
-                version: u64::from_be_bytes(crate::bytes::get::<1, 8, 21>(fixed)),
+                version: Version::new(u64::from_be_bytes(crate::bytes::get::<1, 8, 21>(fixed))),
                 expiry_ms: u64::from_be_bytes(crate::bytes::get::<9, 8, 21>(fixed)),
                 key_len: u16::from_be_bytes(crate::bytes::get::<17, 2, 21>(fixed)),
                 value_len: u16::from_be_bytes(crate::bytes::get::<19, 2, 21>(fixed)),
@@ -2457,7 +2491,7 @@ impl CopyRecordBody {
     pub fn to_bytes(&self) -> [u8; 21] {
         let mut out = [0; 21];
         crate::bytes::put::<0, 1, 21>(&mut out, self.kind.to_be_bytes());
-        crate::bytes::put::<1, 8, 21>(&mut out, self.version.to_be_bytes());
+        crate::bytes::put::<1, 8, 21>(&mut out, self.version.get().to_be_bytes());
         crate::bytes::put::<9, 8, 21>(&mut out, self.expiry_ms.to_be_bytes());
         crate::bytes::put::<17, 2, 21>(&mut out, self.key_len.to_be_bytes());
         crate::bytes::put::<19, 2, 21>(&mut out, self.value_len.to_be_bytes());
@@ -2481,7 +2515,7 @@ pub struct CopySessionBody {
     /// 8 bytes, big-endian on the wire.
     pub floor: u64,
     /// 8 bytes, big-endian on the wire.
-    pub version: u64,
+    pub version: Version,
     /// 8 bytes, big-endian on the wire.
     pub result: u64,
 }
@@ -2502,7 +2536,7 @@ impl CopySessionBody {
                 client: u64::from_be_bytes(crate::bytes::get::<3, 8, 43>(fixed)),
                 seq: u64::from_be_bytes(crate::bytes::get::<11, 8, 43>(fixed)),
                 floor: u64::from_be_bytes(crate::bytes::get::<19, 8, 43>(fixed)),
-                version: u64::from_be_bytes(crate::bytes::get::<27, 8, 43>(fixed)),
+                version: Version::new(u64::from_be_bytes(crate::bytes::get::<27, 8, 43>(fixed))),
                 result: u64::from_be_bytes(crate::bytes::get::<35, 8, 43>(fixed)),
             },
             rest,
@@ -2519,7 +2553,7 @@ impl CopySessionBody {
         crate::bytes::put::<3, 8, 43>(&mut out, self.client.to_be_bytes());
         crate::bytes::put::<11, 8, 43>(&mut out, self.seq.to_be_bytes());
         crate::bytes::put::<19, 8, 43>(&mut out, self.floor.to_be_bytes());
-        crate::bytes::put::<27, 8, 43>(&mut out, self.version.to_be_bytes());
+        crate::bytes::put::<27, 8, 43>(&mut out, self.version.get().to_be_bytes());
         crate::bytes::put::<35, 8, 43>(&mut out, self.result.to_be_bytes());
         out
     }
@@ -2533,7 +2567,7 @@ pub struct CopyEndedBody {
     /// 8 bytes, big-endian on the wire.
     pub client: u64,
     /// 8 bytes, big-endian on the wire.
-    pub newest: u64,
+    pub newest: Version,
 }
 
 impl CopyEndedBody {
@@ -2548,7 +2582,7 @@ impl CopyEndedBody {
             Self {
                 kind: u8::from_be_bytes(crate::bytes::get::<0, 1, 17>(fixed)),
                 client: u64::from_be_bytes(crate::bytes::get::<1, 8, 17>(fixed)),
-                newest: u64::from_be_bytes(crate::bytes::get::<9, 8, 17>(fixed)),
+                newest: Version::new(u64::from_be_bytes(crate::bytes::get::<9, 8, 17>(fixed))),
             },
             rest,
         ))
@@ -2560,7 +2594,7 @@ impl CopyEndedBody {
         let mut out = [0; 17];
         crate::bytes::put::<0, 1, 17>(&mut out, self.kind.to_be_bytes());
         crate::bytes::put::<1, 8, 17>(&mut out, self.client.to_be_bytes());
-        crate::bytes::put::<9, 8, 17>(&mut out, self.newest.to_be_bytes());
+        crate::bytes::put::<9, 8, 17>(&mut out, self.newest.get().to_be_bytes());
         out
     }
 }
@@ -2571,13 +2605,13 @@ pub struct CopyEndBody {
     /// 1 bytes, big-endian on the wire.
     pub kind: u8,
     /// 8 bytes, big-endian on the wire.
-    pub last_version: u64,
+    pub last_version: Version,
     /// 8 bytes, big-endian on the wire.
-    pub stable: u64,
+    pub stable: Version,
     /// 8 bytes, big-endian on the wire.
-    pub collected: u64,
+    pub collected: Version,
     /// 8 bytes, big-endian on the wire.
-    pub forgotten: u64,
+    pub forgotten: Version,
 }
 
 impl CopyEndBody {
@@ -2591,10 +2625,12 @@ impl CopyEndBody {
         Some((
             Self {
                 kind: u8::from_be_bytes(crate::bytes::get::<0, 1, 33>(fixed)),
-                last_version: u64::from_be_bytes(crate::bytes::get::<1, 8, 33>(fixed)),
-                stable: u64::from_be_bytes(crate::bytes::get::<9, 8, 33>(fixed)),
-                collected: u64::from_be_bytes(crate::bytes::get::<17, 8, 33>(fixed)),
-                forgotten: u64::from_be_bytes(crate::bytes::get::<25, 8, 33>(fixed)),
+                last_version: Version::new(u64::from_be_bytes(crate::bytes::get::<1, 8, 33>(
+                    fixed,
+                ))),
+                stable: Version::new(u64::from_be_bytes(crate::bytes::get::<9, 8, 33>(fixed))),
+                collected: Version::new(u64::from_be_bytes(crate::bytes::get::<17, 8, 33>(fixed))),
+                forgotten: Version::new(u64::from_be_bytes(crate::bytes::get::<25, 8, 33>(fixed))),
             },
             rest,
         ))
@@ -2605,10 +2641,10 @@ impl CopyEndBody {
     pub fn to_bytes(&self) -> [u8; 33] {
         let mut out = [0; 33];
         crate::bytes::put::<0, 1, 33>(&mut out, self.kind.to_be_bytes());
-        crate::bytes::put::<1, 8, 33>(&mut out, self.last_version.to_be_bytes());
-        crate::bytes::put::<9, 8, 33>(&mut out, self.stable.to_be_bytes());
-        crate::bytes::put::<17, 8, 33>(&mut out, self.collected.to_be_bytes());
-        crate::bytes::put::<25, 8, 33>(&mut out, self.forgotten.to_be_bytes());
+        crate::bytes::put::<1, 8, 33>(&mut out, self.last_version.get().to_be_bytes());
+        crate::bytes::put::<9, 8, 33>(&mut out, self.stable.get().to_be_bytes());
+        crate::bytes::put::<17, 8, 33>(&mut out, self.collected.get().to_be_bytes());
+        crate::bytes::put::<25, 8, 33>(&mut out, self.forgotten.get().to_be_bytes());
         out
     }
 }
@@ -2625,7 +2661,7 @@ pub struct ChainVerifyBody {
     /// 1 bytes, big-endian on the wire.
     pub state: u8,
     /// 8 bytes, big-endian on the wire.
-    pub version: u64,
+    pub version: Version,
     /// 8 bytes, big-endian on the wire.
     pub expiry_ms: u64,
     /// 8 bytes, big-endian on the wire.
@@ -2646,7 +2682,7 @@ impl ChainVerifyBody {
                 count: u16::from_be_bytes(crate::bytes::get::<1, 2, 29>(fixed)),
                 place: u8::from_be_bytes(crate::bytes::get::<3, 1, 29>(fixed)),
                 state: u8::from_be_bytes(crate::bytes::get::<4, 1, 29>(fixed)),
-                version: u64::from_be_bytes(crate::bytes::get::<5, 8, 29>(fixed)),
+                version: Version::new(u64::from_be_bytes(crate::bytes::get::<5, 8, 29>(fixed))),
                 expiry_ms: u64::from_be_bytes(crate::bytes::get::<13, 8, 29>(fixed)),
                 digest: u64::from_be_bytes(crate::bytes::get::<21, 8, 29>(fixed)),
             },
@@ -2662,7 +2698,7 @@ impl ChainVerifyBody {
         crate::bytes::put::<1, 2, 29>(&mut out, self.count.to_be_bytes());
         crate::bytes::put::<3, 1, 29>(&mut out, self.place.to_be_bytes());
         crate::bytes::put::<4, 1, 29>(&mut out, self.state.to_be_bytes());
-        crate::bytes::put::<5, 8, 29>(&mut out, self.version.to_be_bytes());
+        crate::bytes::put::<5, 8, 29>(&mut out, self.version.get().to_be_bytes());
         crate::bytes::put::<13, 8, 29>(&mut out, self.expiry_ms.to_be_bytes());
         crate::bytes::put::<21, 8, 29>(&mut out, self.digest.to_be_bytes());
         out
@@ -2683,19 +2719,19 @@ pub struct ChainVerifiedBody {
     /// 2 bytes, big-endian on the wire.
     pub absurd: u16,
     /// 8 bytes, big-endian on the wire.
-    pub version: u64,
+    pub version: Version,
     /// 8 bytes, big-endian on the wire.
     pub expiry_ms: u64,
     /// 8 bytes, big-endian on the wire.
     pub digest: u64,
     /// 8 bytes, big-endian on the wire.
-    pub collected: u64,
+    pub collected: Version,
     /// 8 bytes, big-endian on the wire.
-    pub newest: u64,
+    pub newest: Version,
     /// 8 bytes, big-endian on the wire.
-    pub stable: u64,
+    pub stable: Version,
     /// 8 bytes, big-endian on the wire.
-    pub owner: u64,
+    pub owner: Version,
 }
 
 impl ChainVerifiedBody {
@@ -2713,13 +2749,13 @@ impl ChainVerifiedBody {
                 end: u8::from_be_bytes(crate::bytes::get::<2, 1, 63>(fixed)),
                 count: u16::from_be_bytes(crate::bytes::get::<3, 2, 63>(fixed)),
                 absurd: u16::from_be_bytes(crate::bytes::get::<5, 2, 63>(fixed)),
-                version: u64::from_be_bytes(crate::bytes::get::<7, 8, 63>(fixed)),
+                version: Version::new(u64::from_be_bytes(crate::bytes::get::<7, 8, 63>(fixed))),
                 expiry_ms: u64::from_be_bytes(crate::bytes::get::<15, 8, 63>(fixed)),
                 digest: u64::from_be_bytes(crate::bytes::get::<23, 8, 63>(fixed)),
-                collected: u64::from_be_bytes(crate::bytes::get::<31, 8, 63>(fixed)),
-                newest: u64::from_be_bytes(crate::bytes::get::<39, 8, 63>(fixed)),
-                stable: u64::from_be_bytes(crate::bytes::get::<47, 8, 63>(fixed)),
-                owner: u64::from_be_bytes(crate::bytes::get::<55, 8, 63>(fixed)),
+                collected: Version::new(u64::from_be_bytes(crate::bytes::get::<31, 8, 63>(fixed))),
+                newest: Version::new(u64::from_be_bytes(crate::bytes::get::<39, 8, 63>(fixed))),
+                stable: Version::new(u64::from_be_bytes(crate::bytes::get::<47, 8, 63>(fixed))),
+                owner: Version::new(u64::from_be_bytes(crate::bytes::get::<55, 8, 63>(fixed))),
             },
             rest,
         ))
@@ -2734,13 +2770,13 @@ impl ChainVerifiedBody {
         crate::bytes::put::<2, 1, 63>(&mut out, self.end.to_be_bytes());
         crate::bytes::put::<3, 2, 63>(&mut out, self.count.to_be_bytes());
         crate::bytes::put::<5, 2, 63>(&mut out, self.absurd.to_be_bytes());
-        crate::bytes::put::<7, 8, 63>(&mut out, self.version.to_be_bytes());
+        crate::bytes::put::<7, 8, 63>(&mut out, self.version.get().to_be_bytes());
         crate::bytes::put::<15, 8, 63>(&mut out, self.expiry_ms.to_be_bytes());
         crate::bytes::put::<23, 8, 63>(&mut out, self.digest.to_be_bytes());
-        crate::bytes::put::<31, 8, 63>(&mut out, self.collected.to_be_bytes());
-        crate::bytes::put::<39, 8, 63>(&mut out, self.newest.to_be_bytes());
-        crate::bytes::put::<47, 8, 63>(&mut out, self.stable.to_be_bytes());
-        crate::bytes::put::<55, 8, 63>(&mut out, self.owner.to_be_bytes());
+        crate::bytes::put::<31, 8, 63>(&mut out, self.collected.get().to_be_bytes());
+        crate::bytes::put::<39, 8, 63>(&mut out, self.newest.get().to_be_bytes());
+        crate::bytes::put::<47, 8, 63>(&mut out, self.stable.get().to_be_bytes());
+        crate::bytes::put::<55, 8, 63>(&mut out, self.owner.get().to_be_bytes());
         out
     }
 }
@@ -2751,13 +2787,13 @@ pub struct ChainMendBody {
     /// 1 bytes, big-endian on the wire.
     pub state: u8,
     /// 8 bytes, big-endian on the wire.
-    pub version: u64,
+    pub version: Version,
     /// 8 bytes, big-endian on the wire.
     pub expiry_ms: u64,
     /// 1 bytes, big-endian on the wire.
     pub wrong_state: u8,
     /// 8 bytes, big-endian on the wire.
-    pub wrong_version: u64,
+    pub wrong_version: Version,
     /// 8 bytes, big-endian on the wire.
     pub wrong_expiry_ms: u64,
     /// 8 bytes, big-endian on the wire.
@@ -2775,10 +2811,12 @@ impl ChainMendBody {
         Some((
             Self {
                 state: u8::from_be_bytes(crate::bytes::get::<0, 1, 42>(fixed)),
-                version: u64::from_be_bytes(crate::bytes::get::<1, 8, 42>(fixed)),
+                version: Version::new(u64::from_be_bytes(crate::bytes::get::<1, 8, 42>(fixed))),
                 expiry_ms: u64::from_be_bytes(crate::bytes::get::<9, 8, 42>(fixed)),
                 wrong_state: u8::from_be_bytes(crate::bytes::get::<17, 1, 42>(fixed)),
-                wrong_version: u64::from_be_bytes(crate::bytes::get::<18, 8, 42>(fixed)),
+                wrong_version: Version::new(u64::from_be_bytes(crate::bytes::get::<18, 8, 42>(
+                    fixed,
+                ))),
                 wrong_expiry_ms: u64::from_be_bytes(crate::bytes::get::<26, 8, 42>(fixed)),
                 wrong_digest: u64::from_be_bytes(crate::bytes::get::<34, 8, 42>(fixed)),
             },
@@ -2791,10 +2829,10 @@ impl ChainMendBody {
     pub fn to_bytes(&self) -> [u8; 42] {
         let mut out = [0; 42];
         crate::bytes::put::<0, 1, 42>(&mut out, self.state.to_be_bytes());
-        crate::bytes::put::<1, 8, 42>(&mut out, self.version.to_be_bytes());
+        crate::bytes::put::<1, 8, 42>(&mut out, self.version.get().to_be_bytes());
         crate::bytes::put::<9, 8, 42>(&mut out, self.expiry_ms.to_be_bytes());
         crate::bytes::put::<17, 1, 42>(&mut out, self.wrong_state.to_be_bytes());
-        crate::bytes::put::<18, 8, 42>(&mut out, self.wrong_version.to_be_bytes());
+        crate::bytes::put::<18, 8, 42>(&mut out, self.wrong_version.get().to_be_bytes());
         crate::bytes::put::<26, 8, 42>(&mut out, self.wrong_expiry_ms.to_be_bytes());
         crate::bytes::put::<34, 8, 42>(&mut out, self.wrong_digest.to_be_bytes());
         out
@@ -3000,7 +3038,7 @@ pub struct MgetEntryBody {
     /// 1 bytes, big-endian on the wire.
     pub code: u8,
     /// 8 bytes, big-endian on the wire.
-    pub version: u64,
+    pub version: Version,
     /// 8 bytes, big-endian on the wire.
     pub expiry_ms: u64,
     /// 2 bytes, big-endian on the wire.
@@ -3019,7 +3057,7 @@ impl MgetEntryBody {
             Self {
                 index: u8::from_be_bytes(crate::bytes::get::<0, 1, 20>(fixed)),
                 code: u8::from_be_bytes(crate::bytes::get::<1, 1, 20>(fixed)),
-                version: u64::from_be_bytes(crate::bytes::get::<2, 8, 20>(fixed)),
+                version: Version::new(u64::from_be_bytes(crate::bytes::get::<2, 8, 20>(fixed))),
                 expiry_ms: u64::from_be_bytes(crate::bytes::get::<10, 8, 20>(fixed)),
                 value_len: u16::from_be_bytes(crate::bytes::get::<18, 2, 20>(fixed)),
             },
@@ -3033,7 +3071,7 @@ impl MgetEntryBody {
         let mut out = [0; 20];
         crate::bytes::put::<0, 1, 20>(&mut out, self.index.to_be_bytes());
         crate::bytes::put::<1, 1, 20>(&mut out, self.code.to_be_bytes());
-        crate::bytes::put::<2, 8, 20>(&mut out, self.version.to_be_bytes());
+        crate::bytes::put::<2, 8, 20>(&mut out, self.version.get().to_be_bytes());
         crate::bytes::put::<10, 8, 20>(&mut out, self.expiry_ms.to_be_bytes());
         crate::bytes::put::<18, 2, 20>(&mut out, self.value_len.to_be_bytes());
         out
@@ -3046,7 +3084,7 @@ pub struct RangeEntryBody {
     /// 1 bytes, big-endian on the wire.
     pub kind: u8,
     /// 8 bytes, big-endian on the wire.
-    pub version: u64,
+    pub version: Version,
     /// 8 bytes, big-endian on the wire.
     pub expiry_ms: u64,
     /// 2 bytes, big-endian on the wire.
@@ -3066,7 +3104,7 @@ impl RangeEntryBody {
         Some((
             Self {
                 kind: u8::from_be_bytes(crate::bytes::get::<0, 1, 21>(fixed)),
-                version: u64::from_be_bytes(crate::bytes::get::<1, 8, 21>(fixed)),
+                version: Version::new(u64::from_be_bytes(crate::bytes::get::<1, 8, 21>(fixed))),
                 expiry_ms: u64::from_be_bytes(crate::bytes::get::<9, 8, 21>(fixed)),
                 key_len: u16::from_be_bytes(crate::bytes::get::<17, 2, 21>(fixed)),
                 value_len: u16::from_be_bytes(crate::bytes::get::<19, 2, 21>(fixed)),
@@ -3080,7 +3118,7 @@ impl RangeEntryBody {
     pub fn to_bytes(&self) -> [u8; 21] {
         let mut out = [0; 21];
         crate::bytes::put::<0, 1, 21>(&mut out, self.kind.to_be_bytes());
-        crate::bytes::put::<1, 8, 21>(&mut out, self.version.to_be_bytes());
+        crate::bytes::put::<1, 8, 21>(&mut out, self.version.get().to_be_bytes());
         crate::bytes::put::<9, 8, 21>(&mut out, self.expiry_ms.to_be_bytes());
         crate::bytes::put::<17, 2, 21>(&mut out, self.key_len.to_be_bytes());
         crate::bytes::put::<19, 2, 21>(&mut out, self.value_len.to_be_bytes());

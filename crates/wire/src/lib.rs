@@ -41,7 +41,8 @@ pub use copy::{CopyEntries, CopyEntry};
 pub use endpoint::Endpoint;
 pub use layout::*;
 pub use messages::{
-    ClientReply, ClientWrite, DelegatedReply, GrantedPut, HomeWrite, HotAnswer, HotGet,
+    ChainAnswer, ChainExpire, ChainStable, ChainWrite, ClientReply, ClientWrite, DelegatedReply,
+    GrantedPut, HomeWrite, HotAnswer, HotGet, RunPart,
 };
 pub use number::{DelegationId, DirectoryClock, Generation, Revision, Version};
 pub use packet::{

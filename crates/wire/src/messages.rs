@@ -17,14 +17,14 @@ impl HotGet {
     #[inline]
     #[must_use]
     pub fn read(header: &[u8; HEADER_LEN]) -> Self {
-        Self { floor: Version::new(header.object_version()), generation: header.generation() }
+        Self { floor: header.object_version(), generation: header.generation() }
     }
 
     /// Writes it into a packet.
     #[inline]
     pub fn write(self, header: &mut [u8; HEADER_LEN]) {
         header.set_hop_flags(header.hop_flags() | hop_flag::HOT);
-        header.set_object_version(self.floor.get());
+        header.set_object_version(self.floor);
         header.set_generation(self.generation);
     }
 
@@ -33,7 +33,7 @@ impl HotGet {
     #[must_use]
     pub fn of(header: &Header) -> Self {
         Self {
-            floor: Version::new(header.object_version),
+            floor: header.object_version,
             generation: {
                 let mut bytes = [0; 8];
                 crate::bytes::put::<0, 8, 8>(
@@ -49,7 +49,7 @@ impl HotGet {
     #[inline]
     pub fn put(self, header: &mut Header) {
         header.hop_flags |= hop_flag::HOT;
-        header.object_version = self.floor.get();
+        header.object_version = self.floor;
         let bytes = self.generation.get().to_be_bytes();
         crate::bytes::put::<8, 8, 16>(&mut header.chain, crate::bytes::get::<0, 8, 8>(&bytes));
     }
@@ -69,13 +69,13 @@ impl HotAnswer {
     #[inline]
     #[must_use]
     pub fn read(header: &[u8; HEADER_LEN]) -> Self {
-        Self { version: Version::new(header.object_version()), generation: header.generation() }
+        Self { version: header.object_version(), generation: header.generation() }
     }
 
     /// Writes it into a packet.
     #[inline]
     pub fn write(self, header: &mut [u8; HEADER_LEN]) {
-        header.set_object_version(self.version.get());
+        header.set_object_version(self.version);
         header.set_generation(self.generation);
     }
 
@@ -84,7 +84,7 @@ impl HotAnswer {
     #[must_use]
     pub fn of(header: &Header) -> Self {
         Self {
-            version: Version::new(header.object_version),
+            version: header.object_version,
             generation: {
                 let mut bytes = [0; 8];
                 crate::bytes::put::<0, 8, 8>(
@@ -99,7 +99,7 @@ impl HotAnswer {
     /// Puts it into a header.
     #[inline]
     pub fn put(self, header: &mut Header) {
-        header.object_version = self.version.get();
+        header.object_version = self.version;
         let bytes = self.generation.get().to_be_bytes();
         crate::bytes::put::<8, 8, 16>(&mut header.chain, crate::bytes::get::<0, 8, 8>(&bytes));
     }
@@ -119,14 +119,14 @@ impl GrantedPut {
     #[inline]
     #[must_use]
     pub fn read(header: &[u8; HEADER_LEN]) -> Self {
-        Self { version: Version::new(header.object_version()), delegation: header.delegation() }
+        Self { version: header.object_version(), delegation: header.delegation() }
     }
 
     /// Writes it into a packet.
     #[inline]
     pub fn write(self, header: &mut [u8; HEADER_LEN]) {
         header.set_hop_flags(header.hop_flags() | hop_flag::GRANTED);
-        header.set_object_version(self.version.get());
+        header.set_object_version(self.version);
         header.set_delegation(self.delegation);
     }
 
@@ -135,7 +135,7 @@ impl GrantedPut {
     #[must_use]
     pub fn of(header: &Header) -> Self {
         Self {
-            version: Version::new(header.object_version),
+            version: header.object_version,
             delegation: {
                 let mut bytes = [0; 8];
                 crate::bytes::put::<0, 4, 8>(&mut bytes, header.bitmap.to_be_bytes());
@@ -150,7 +150,7 @@ impl GrantedPut {
     #[inline]
     pub fn put(self, header: &mut Header) {
         header.hop_flags |= hop_flag::GRANTED;
-        header.object_version = self.version.get();
+        header.object_version = self.version;
         let bytes = self.delegation.get().to_be_bytes();
         header.bitmap = u32::from_be_bytes(crate::bytes::get::<0, 4, 8>(&bytes));
         header.node = u16::from_be_bytes(crate::bytes::get::<4, 2, 8>(&bytes));
@@ -172,13 +172,13 @@ impl HomeWrite {
     #[inline]
     #[must_use]
     pub fn read(header: &[u8; HEADER_LEN]) -> Self {
-        Self { granted: Version::new(header.object_version()), clock: header.directory_clock() }
+        Self { granted: header.object_version(), clock: header.directory_clock() }
     }
 
     /// Writes it into a packet.
     #[inline]
     pub fn write(self, header: &mut [u8; HEADER_LEN]) {
-        header.set_object_version(self.granted.get());
+        header.set_object_version(self.granted);
         header.set_directory_clock(self.clock);
     }
 
@@ -187,7 +187,7 @@ impl HomeWrite {
     #[must_use]
     pub fn of(header: &Header) -> Self {
         Self {
-            granted: Version::new(header.object_version),
+            granted: header.object_version,
             clock: {
                 let mut bytes = [0; 8];
                 crate::bytes::put::<0, 4, 8>(&mut bytes, header.bitmap.to_be_bytes());
@@ -201,7 +201,7 @@ impl HomeWrite {
     /// Puts it into a header.
     #[inline]
     pub fn put(self, header: &mut Header) {
-        header.object_version = self.granted.get();
+        header.object_version = self.granted;
         let bytes = self.clock.get().to_be_bytes();
         header.bitmap = u32::from_be_bytes(crate::bytes::get::<0, 4, 8>(&bytes));
         header.node = u16::from_be_bytes(crate::bytes::get::<4, 2, 8>(&bytes));
@@ -269,16 +269,13 @@ impl DelegatedReply {
     #[inline]
     #[must_use]
     pub fn read(header: &[u8; HEADER_LEN]) -> Self {
-        Self {
-            delegated_at: Version::new(header.object_version()),
-            delegation: header.reply_delegation(),
-        }
+        Self { delegated_at: header.object_version(), delegation: header.reply_delegation() }
     }
 
     /// Writes it into a packet.
     #[inline]
     pub fn write(self, header: &mut [u8; HEADER_LEN]) {
-        header.set_object_version(self.delegated_at.get());
+        header.set_object_version(self.delegated_at);
         header.set_reply_delegation(self.delegation);
     }
 
@@ -287,7 +284,7 @@ impl DelegatedReply {
     #[must_use]
     pub fn of(header: &Header) -> Self {
         Self {
-            delegated_at: Version::new(header.object_version),
+            delegated_at: header.object_version,
             delegation: {
                 let mut bytes = [0; 8];
                 crate::bytes::put::<0, 8, 8>(
@@ -302,9 +299,214 @@ impl DelegatedReply {
     /// Puts it into a header.
     #[inline]
     pub fn put(self, header: &mut Header) {
-        header.object_version = self.delegated_at.get();
+        header.object_version = self.delegated_at;
         let bytes = self.delegation.get().to_be_bytes();
         crate::bytes::put::<8, 8, 16>(&mut header.chain, crate::bytes::get::<0, 8, 8>(&bytes));
+    }
+}
+
+/// CHAIN_WRITE.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ChainWrite {
+    /// Version of the write.
+    pub version: Version,
+}
+
+impl ChainWrite {
+    /// What a packet says.
+    #[inline]
+    #[must_use]
+    pub fn read(header: &[u8; HEADER_LEN]) -> Self {
+        Self { version: header.object_version() }
+    }
+
+    /// Writes it into a packet.
+    #[inline]
+    pub fn write(self, header: &mut [u8; HEADER_LEN]) {
+        header.set_object_version(self.version);
+    }
+
+    /// What a header says.
+    #[inline]
+    #[must_use]
+    pub fn of(header: &Header) -> Self {
+        Self { version: header.object_version }
+    }
+
+    /// Puts it into a header.
+    #[inline]
+    pub fn put(self, header: &mut Header) {
+        header.object_version = self.version;
+    }
+}
+
+/// CHAIN_ACK and CHAIN_COMMIT.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ChainAnswer {
+    /// Version of the write that is recorded, or committed, at the sender.
+    pub version: Version,
+    /// A `Room`: the least of the sender and of those behind it.
+    pub room: u8,
+}
+
+impl ChainAnswer {
+    /// What a packet says.
+    #[inline]
+    #[must_use]
+    pub fn read(header: &[u8; HEADER_LEN]) -> Self {
+        Self { version: header.object_version(), room: header.room() }
+    }
+
+    /// Writes it into a packet.
+    #[inline]
+    pub fn write(self, header: &mut [u8; HEADER_LEN]) {
+        header.set_object_version(self.version);
+        header.set_room(self.room);
+    }
+
+    /// What a header says.
+    #[inline]
+    #[must_use]
+    pub fn of(header: &Header) -> Self {
+        Self {
+            version: header.object_version,
+            room: {
+                let mut bytes = [0; 1];
+                crate::bytes::put::<0, 1, 1>(&mut bytes, header.count.to_be_bytes());
+                u8::from_be_bytes(bytes)
+            },
+        }
+    }
+
+    /// Puts it into a header.
+    #[inline]
+    pub fn put(self, header: &mut Header) {
+        header.object_version = self.version;
+        let bytes = self.room.to_be_bytes();
+        header.count = u8::from_be_bytes(crate::bytes::get::<0, 1, 1>(&bytes));
+    }
+}
+
+/// CHAIN_STABLE.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ChainStable {
+    /// Every write up to it is committed everywhere.
+    pub version: Version,
+}
+
+impl ChainStable {
+    /// What a packet says.
+    #[inline]
+    #[must_use]
+    pub fn read(header: &[u8; HEADER_LEN]) -> Self {
+        Self { version: header.object_version() }
+    }
+
+    /// Writes it into a packet.
+    #[inline]
+    pub fn write(self, header: &mut [u8; HEADER_LEN]) {
+        header.set_object_version(self.version);
+    }
+
+    /// What a header says.
+    #[inline]
+    #[must_use]
+    pub fn of(header: &Header) -> Self {
+        Self { version: header.object_version }
+    }
+
+    /// Puts it into a header.
+    #[inline]
+    pub fn put(self, header: &mut Header) {
+        header.object_version = self.version;
+    }
+}
+
+/// CHAIN_EXPIRE.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ChainExpire {
+    /// Version of the value whose time has come; 0 for a part that belongs to no value.
+    pub version: Version,
+}
+
+impl ChainExpire {
+    /// What a packet says.
+    #[inline]
+    #[must_use]
+    pub fn read(header: &[u8; HEADER_LEN]) -> Self {
+        Self { version: header.object_version() }
+    }
+
+    /// Writes it into a packet.
+    #[inline]
+    pub fn write(self, header: &mut [u8; HEADER_LEN]) {
+        header.set_object_version(self.version);
+    }
+
+    /// What a header says.
+    #[inline]
+    #[must_use]
+    pub fn of(header: &Header) -> Self {
+        Self { version: header.object_version }
+    }
+
+    /// Puts it into a header.
+    #[inline]
+    pub fn put(self, header: &mut Header) {
+        header.object_version = self.version;
+    }
+}
+
+/// CHAIN_COPY and CHAIN_VERIFY, each a part of a run, and what answers them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RunPart {
+    /// Number of the run.
+    pub run: u64,
+    /// Number of the piece or of the question, from 1.
+    pub number: u64,
+}
+
+impl RunPart {
+    /// What a packet says.
+    #[inline]
+    #[must_use]
+    pub fn read(header: &[u8; HEADER_LEN]) -> Self {
+        Self { run: header.run(), number: header.piece() }
+    }
+
+    /// Writes it into a packet.
+    #[inline]
+    pub fn write(self, header: &mut [u8; HEADER_LEN]) {
+        header.set_run(self.run);
+        header.set_piece(self.number);
+    }
+
+    /// What a header says.
+    #[inline]
+    #[must_use]
+    pub fn of(header: &Header) -> Self {
+        Self {
+            run: {
+                let mut bytes = [0; 8];
+                crate::bytes::put::<0, 8, 8>(&mut bytes, header.seq.to_be_bytes());
+                u64::from_be_bytes(bytes)
+            },
+            number: {
+                let mut bytes = [0; 8];
+                crate::bytes::put::<0, 8, 8>(&mut bytes, header.object_version.get().to_be_bytes());
+                u64::from_be_bytes(bytes)
+            },
+        }
+    }
+
+    /// Puts it into a header.
+    #[inline]
+    pub fn put(self, header: &mut Header) {
+        let bytes = self.run.to_be_bytes();
+        header.seq = u64::from_be_bytes(crate::bytes::get::<0, 8, 8>(&bytes));
+        let bytes = self.number.to_be_bytes();
+        header.object_version =
+            Version::new(u64::from_be_bytes(crate::bytes::get::<0, 8, 8>(&bytes)));
     }
 }
 

@@ -100,8 +100,14 @@ number! {
 }
 
 impl Version {
+    /// That of a partition's first write.
+    pub const FIRST: Self = Self(1);
+
     /// The highest that can be.
     pub const MAX: Self = Self(VERSION_MAX as u64);
+
+    /// Above that of every write. As the floor of a read: only the tail may answer.
+    pub const ABOVE_ALL: Self = Self(u64::MAX);
 
     /// The one after it.
     ///
@@ -122,6 +128,20 @@ impl Version {
             Some(sum) => Some(Self(sum)),
             None => None,
         }
+    }
+
+    /// The one that is so many after it, or [`ABOVE_ALL`](Self::ABOVE_ALL) where numbers end.
+    #[inline]
+    #[must_use]
+    pub const fn saturating_add(self, count: u64) -> Self {
+        Self(self.0.saturating_add(count))
+    }
+
+    /// The one before it, or [`NONE`](Self::NONE).
+    #[inline]
+    #[must_use]
+    pub const fn before(self) -> Self {
+        Self(self.0.saturating_sub(1))
     }
 
     /// How many come after `earlier`, up to this one; `None` if this is before it.

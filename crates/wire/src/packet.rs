@@ -5,6 +5,7 @@ use crate::layout::{
     CHAIN_MAX, Code, DATAGRAM_MAX, DropReason, Fields, HEADER_LEN, Header, KEY_MAX, MAGIC,
     MgetEntryBody, MgetSlotBody, Op, RangeEntryBody, VERSION,
 };
+use crate::number::Version;
 use crate::since::without_since;
 use alloc::vec::Vec;
 
@@ -287,7 +288,7 @@ pub fn push_range_entry(payload: &mut Vec<u8>, key: &[u8], entry: Option<&Entry<
     let value = entry.map_or(&[][..], |e| e.value);
     let fixed = RangeEntryBody {
         kind: u8::from(entry.is_none()),
-        version: entry.map_or(0, |e| e.version),
+        version: entry.map_or(Version::NONE, |e| e.version),
         expiry_ms: entry.map_or(0, |e| e.expiry_ms),
         key_len: short(key),
         value_len: short(value),
@@ -316,14 +317,14 @@ impl Header {
     /// The last match value of a RANGE, which lies over `keyhash` and `object_version`.
     #[must_use]
     pub fn match_end(&self) -> u128 {
-        u128::from(self.keyhash) << 64 | u128::from(self.object_version)
+        u128::from(self.keyhash) << 64 | u128::from(self.object_version.get())
     }
 
     /// Sets the last match value of a RANGE.
     #[expect(clippy::cast_possible_truncation, reason = "the two halves of the field")]
     pub fn set_match_end(&mut self, last: u128) {
         self.keyhash = (last >> 64) as u64;
-        self.object_version = last as u64;
+        self.object_version = Version::new(last as u64);
     }
 
     /// Sets the requests per second that the sender of a reply can serve; it lies over places of

@@ -1,6 +1,7 @@
 //! Round trips of every kind of packet, and no panic on any damage to one.
 
 use super::*;
+use crate::number::Version;
 use proptest::prelude::*;
 use std::vec::Vec;
 
@@ -130,7 +131,8 @@ proptest! {
     #[test]
     fn header_round_trip(
         partition in any::<u32>(), match_value in any::<u128>(), keyhash in any::<u64>(),
-        object_version in any::<u64>(), seq in any::<u64>(), chain in any::<[u8; 16]>(),
+        object_version in any::<u64>().prop_map(Version::new), seq in any::<u64>(),
+        chain in any::<[u8; 16]>(),
         reply_addr in any::<[u8; 16]>(), lag in any::<u16>(), code in any::<u8>(),
     ) {
         let header = Header {
@@ -163,7 +165,7 @@ proptest! {
     fn range_entries_round_trip(entries in any_entries()) {
         let mut payload = Vec::new();
         for (key, value) in &entries {
-            let dated = |value| Entry { version: 4, expiry_ms: 5, now_ms: 0, value };
+            let dated = |value| Entry { version: Version::new(4), expiry_ms: 5, now_ms: 0, value };
             let entry = value.as_deref().map(dated);
             push_range_entry(&mut payload, key, entry.as_ref());
         }

@@ -6,7 +6,6 @@ use crate::{Error, Plane};
 use cluster::{KeyspaceId, NodeId};
 use machine::Instant;
 use switch::{DelegationExplanation, HotExplanation, tag_of};
-use wire::Version;
 
 impl<C: FnMut() -> Instant> Plane<C> {
     /// What the programs know of this key at the moment; `None` if it is not hot. Nothing is
@@ -35,23 +34,17 @@ impl<C: FnMut() -> Instant> Plane<C> {
             number: delegation.number,
             replicas: hot.replicas,
             next: (!delegation.begun.is_none() && delegation.next <= delegation.last)
-                .then_some(Version::new(delegation.next)),
+                .then_some(delegation.next),
         });
         let (generation, floor, proven) = (hot.generation, hot.floor, hot.proven > 0);
-        Ok(Some(HotExplanation {
-            generation,
-            floor: Version::new(floor),
-            proven,
-            readers,
-            delegation,
-        }))
+        Ok(Some(HotExplanation { generation, floor, proven, readers, delegation }))
     }
 }
 
 /// The readers of a key, and whether they said to hold the version of its floor.
 fn readers(hot: &Hot, holders: &Holders) -> Vec<(NodeId, bool)> {
     let round = usize::try_from(holders.count).unwrap_or(0).max(1);
-    let (first, holder) = (usize::from(hot.first), tag_of(Version::new(hot.floor)));
+    let (first, holder) = (usize::from(hot.first), tag_of(hot.floor));
     let reader = |(reader, said): (usize, &u8)| {
         let node = *holders.nodes.get((first + reader) % round)?;
         (usize::from(node) < wire::NODES_MAX).then_some((NodeId(node), *said == holder))

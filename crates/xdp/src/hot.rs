@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use switch::{HotLoad, OrderGate, SharedClock};
-use wire::{DelegationId, DirectoryClock, Generation};
+use wire::{DelegationId, DirectoryClock, Generation, Version};
 
 /// What the kernel holds of hot keys.
 #[derive(Debug)]
@@ -345,7 +345,7 @@ impl Hot {
         let match_low = at.0 as u64;
         let counter = self.counts.of((*name, generation)).into();
         let (replicas, chosen) = (held.replicas(), held.chosen());
-        let (floor, proven, holders) = (0, 0, [0; READERS]);
+        let (floor, proven, holders) = (Version::NONE, 0, [0; READERS]);
         layout::Hot {
             generation,
             match_low,
@@ -375,7 +375,8 @@ fn change(&(keyspace, keyhash): &Name, held: &KernelEntry, from: [u8; READERS]) 
 /// A delegation that has not begun.
 fn unbegun(held: &KernelEntry) -> [u8; Delegation::LEN] {
     let number = held.delegation().expect("the key is delegated");
-    Delegation { number, begun: DirectoryClock::NONE, next: 0, last: 0 }.to_bytes()
+    Delegation { number, begun: DirectoryClock::NONE, next: Version::NONE, last: Version::NONE }
+        .to_bytes()
 }
 
 /// The places of an order, and where each node is among them.

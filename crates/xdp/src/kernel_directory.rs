@@ -77,7 +77,7 @@ impl KernelDirectory {
         let given = verdict.frame.first_chunk::<HEADER_LEN>().ok_or(DropReason::Contended)?;
         match verdict.action {
             PASS => Ok(WriteRoute::Home {
-                version: Version::new(given.object_version()),
+                version: given.object_version(),
                 crowded: given.hop_flags() & hop_flag::CROWDED != 0,
             }),
             TX => {
@@ -132,7 +132,7 @@ impl CoherenceDirectory for KernelDirectory {
         let [high, low, ..] = given.chain();
         let reader = (given.chain_len() != 0).then(|| NodeId(u16::from_be_bytes([high, low])));
         let HotGet { floor, generation } = HotGet::read(given);
-        let floor = Some(floor).filter(|floor| floor.get() != u64::MAX);
+        let floor = Some(floor).filter(|floor| *floor != Version::ABOVE_ALL);
         Some(HotRead { generation, floor, reader })
     }
 

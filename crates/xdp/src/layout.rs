@@ -2,7 +2,7 @@
 //! `spec/layout.toml` by `cargo xtask codegen`; do not edit. The generated C header has the
 //! compiler check that it agrees.
 
-use wire::{DelegationId, DirectoryClock, Generation};
+use wire::{DelegationId, DirectoryClock, Generation, Version};
 
 /// Element 0 of a keyspace's table: how to find a row. Bucket (hi(match) - first_hi) >> shift, at
 /// most the last of `buckets`, says in which rows to search; the rows begin at element `rows_at`.
@@ -650,7 +650,7 @@ pub struct Hot {
     /// 8 bytes, big-endian in the map.
     pub match_low: u64,
     /// 8 bytes, as the machine has it.
-    pub floor: u64,
+    pub floor: Version,
     /// 4 bytes, as the machine has it.
     pub proven: u32,
     /// 4 bytes, as the machine has it.
@@ -680,7 +680,7 @@ impl Hot {
         at += 8;
         crate::bytes::put(&mut out, at, &self.match_low.to_be_bytes());
         at += 8;
-        crate::bytes::put(&mut out, at, &self.floor.to_ne_bytes());
+        crate::bytes::put(&mut out, at, &self.floor.get().to_ne_bytes());
         at += 8;
         crate::bytes::put(&mut out, at, &self.proven.to_ne_bytes());
         at += 4;
@@ -707,7 +707,7 @@ impl Hot {
         Some(Self {
             generation: Generation::new(u64::from_be_bytes(crate::bytes::get(bytes, 0)?)),
             match_low: u64::from_be_bytes(crate::bytes::get(bytes, 8)?),
-            floor: u64::from_ne_bytes(crate::bytes::get(bytes, 16)?),
+            floor: Version::new(u64::from_ne_bytes(crate::bytes::get(bytes, 16)?)),
             proven: u32::from_ne_bytes(crate::bytes::get(bytes, 24)?),
             counter: u32::from_ne_bytes(crate::bytes::get(bytes, 28)?),
             first: u16::from_ne_bytes(crate::bytes::get(bytes, 32)?),
@@ -728,9 +728,9 @@ pub struct Delegation {
     /// 8 bytes, as the machine has it.
     pub begun: DirectoryClock,
     /// 8 bytes, as the machine has it.
-    pub next: u64,
+    pub next: Version,
     /// 8 bytes, as the machine has it.
-    pub last: u64,
+    pub last: Version,
 }
 
 impl Delegation {
@@ -746,9 +746,9 @@ impl Delegation {
         at += 8;
         crate::bytes::put(&mut out, at, &self.begun.get().to_ne_bytes());
         at += 8;
-        crate::bytes::put(&mut out, at, &self.next.to_ne_bytes());
+        crate::bytes::put(&mut out, at, &self.next.get().to_ne_bytes());
         at += 8;
-        crate::bytes::put(&mut out, at, &self.last.to_ne_bytes());
+        crate::bytes::put(&mut out, at, &self.last.get().to_ne_bytes());
         at += 8;
         debug_assert_eq!(at, Self::LEN);
         out
@@ -760,8 +760,8 @@ impl Delegation {
         Some(Self {
             number: DelegationId::new(u64::from_be_bytes(crate::bytes::get(bytes, 0)?)),
             begun: DirectoryClock::new(u64::from_ne_bytes(crate::bytes::get(bytes, 8)?)),
-            next: u64::from_ne_bytes(crate::bytes::get(bytes, 16)?),
-            last: u64::from_ne_bytes(crate::bytes::get(bytes, 24)?),
+            next: Version::new(u64::from_ne_bytes(crate::bytes::get(bytes, 16)?)),
+            last: Version::new(u64::from_ne_bytes(crate::bytes::get(bytes, 24)?)),
         })
     }
 }
@@ -810,7 +810,7 @@ pub struct Grant {
     /// 8 bytes, big-endian in the map.
     pub delegation: DelegationId,
     /// 8 bytes, big-endian in the map.
-    pub version: u64,
+    pub version: Version,
     /// 16 times 1 bytes, as the machine has it.
     pub chain: [u8; 16],
     /// 4 bytes, as the machine has it.
@@ -830,7 +830,7 @@ impl Grant {
         let mut at = 0;
         crate::bytes::put(&mut out, at, &self.delegation.get().to_be_bytes());
         at += 8;
-        crate::bytes::put(&mut out, at, &self.version.to_be_bytes());
+        crate::bytes::put(&mut out, at, &self.version.get().to_be_bytes());
         at += 8;
         crate::bytes::put(&mut out, at, &self.chain);
         at += 16;
@@ -848,7 +848,7 @@ impl Grant {
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         Some(Self {
             delegation: DelegationId::new(u64::from_be_bytes(crate::bytes::get(bytes, 0)?)),
-            version: u64::from_be_bytes(crate::bytes::get(bytes, 8)?),
+            version: Version::new(u64::from_be_bytes(crate::bytes::get(bytes, 8)?)),
             chain: crate::bytes::get(bytes, 16)?,
             guard: u32::from_ne_bytes(crate::bytes::get(bytes, 32)?),
             chain_len: u8::from_ne_bytes(crate::bytes::get(bytes, 36)?),

@@ -177,9 +177,6 @@ pub(crate) struct Said {
     pub(crate) name: String,
     /// The header's field in which it is.
     pub(crate) field: String,
-    /// The counter that it is one of, if the field may hold other numbers.
-    #[serde(rename = "type")]
-    pub(crate) type_name: Option<Counter>,
     pub(crate) doc: String,
 }
 

@@ -9,6 +9,7 @@ use console::exit::{Failure, Verdict};
 use console::note;
 use console::out;
 use console::shared::Shared;
+use wire::Version;
 
 /// Write one key if its value, or its version, is the expected one.
 ///
@@ -50,12 +51,12 @@ pub(crate) struct Expected {
     /// The version that must be there, as put, get --json and cas report it.
     #[arg(long, value_name = "VERSION", group = "expectation")]
     #[arg(value_parser = clap::value_parser!(u64).range(1..))]
-    expect_version: Option<u64>,
+    expect_version: Option<Version>,
 }
 
 /// An expectation with its bytes.
 pub(crate) enum Expectation {
-    Version(u64),
+    Version(Version),
     Value(Vec<u8>),
 }
 
@@ -83,7 +84,7 @@ impl Args {
         let key = bytes::key(&self.key, self.hex)?;
         let new = self.value.map(|text| bytes::long_value(&text, self.hex)).transpose()?;
         // The group demands one of them: nothing said is that there is to be nothing.
-        let expected = self.expected.read(self.hex)?.unwrap_or(Expectation::Version(0));
+        let expected = self.expected.read(self.hex)?.unwrap_or(Expectation::Version(Version::NONE));
         let style = Style { hex: self.hex };
         let space = connect::space(shared)?;
         let (expect, options) = (expected.as_expect(), self.ttl.options());
@@ -105,7 +106,7 @@ impl Args {
                 }
                 Ok(Verdict::Yes)
             }
-            CasReply::Mismatch { version: 0 } => {
+            CasReply::Mismatch { version: Version::NONE } => {
                 note!("keyway: not written: there is no such key: {}", style.line(&key));
                 Ok(Verdict::No)
             }

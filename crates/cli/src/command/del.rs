@@ -9,6 +9,7 @@ use console::exit::{Failure, Verdict};
 use console::note;
 use console::out;
 use console::shared::Shared;
+use wire::Version;
 
 /// Delete one key.
 ///
@@ -44,7 +45,7 @@ impl Args {
                 let (expect, never) = (expected.as_expect(), PutOptions::default());
                 match space.cas(&key, expect, New::Nothing, never).into_result()? {
                     CasReply::Written { version } => ("done", version),
-                    CasReply::Mismatch { version: 0 } => ("not_found", 0),
+                    CasReply::Mismatch { version: Version::NONE } => ("not_found", Version::NONE),
                     CasReply::Mismatch { version } => ("mismatch", version),
                 }
             }

@@ -18,6 +18,7 @@ use std::io::{BufReader, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
+use wire::Version;
 
 /// Write keys from a file that keyway export has written, with their values and expiries.
 ///
@@ -284,7 +285,7 @@ struct Job {
 type Entries = Vec<(Vec<u8>, Vec<u8>)>;
 
 /// There is no value: none has version 0.
-const ABSENT: Expect<'static> = Expect::Version(0);
+const ABSENT: Expect<'static> = Expect::Version(Version::NONE);
 
 fn options(expires_at_ms: Option<u64>) -> PutOptions {
     PutOptions { expiry: expires_at_ms.map_or(Expiry::Never, Expiry::AtMs) }

@@ -17,6 +17,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 use std::time::Duration;
+use wire::Version;
 
 const NODES: u8 = 5;
 /// Each on a host of its own, with its users.
@@ -182,7 +183,7 @@ fn resurrected(ops: &[Op]) -> Option<String> {
 fn a_value_that_comes_back_is_found() {
     let op = |called, kind| {
         let (called, returned) = (Instant(called), Some(Instant(called + 1)));
-        Op { client: 0, called, returned, kind, version: 0 }
+        Op { client: 0, called, returned, kind, version: Version::NONE }
     };
     let put = op(1, OpKind::Put { value: 7, expiry_ms: 1 });
     let (gone, there) = (OpKind::Read(None), OpKind::Read(Some(7)));

@@ -16,6 +16,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
+use wire::Version;
 
 /// A bug that a gateway might have, acted by its users.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -362,7 +363,7 @@ impl RedisUser {
     }
 
     fn record(&mut self, key: &Key, called: Instant, returned: Option<Instant>, kind: OpKind) {
-        let op = Op { client: self.index, called, returned, kind, version: 0 };
+        let op = Op { client: self.index, called, returned, kind, version: Version::NONE };
         self.history.record(key, op);
     }
 

@@ -18,6 +18,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use testkit::skip;
+use wire::Version;
 
 /// Five nodes for chains of three: there is always somebody to replace a lost one.
 const NODES: u8 = 5;
@@ -241,12 +242,12 @@ fn a_run_with_a_write_that_is_gone_fails_and_shows_it() {
     };
     let key = Key { ordered: false, key: b"r0".to_vec() };
     let mut history = History::default();
-    history.record(&key, op(1, OpKind::Put { value: 5, expiry_ms: 0 }, 1));
-    history.record(&key, op(3, OpKind::Read(Some(5)), 1));
+    history.record(&key, op(1, OpKind::Put { value: 5, expiry_ms: 0 }, Version::new(1)));
+    history.record(&key, op(3, OpKind::Read(Some(5)), Version::new(1)));
     let mut report = Report::new(1);
     judge(history.clone(), &folder, &mut report);
     assert!(report.failures.is_empty(), "{report}");
-    history.record(&key, op(5, OpKind::Read(None), 0));
+    history.record(&key, op(5, OpKind::Read(None), Version::NONE));
     judge(history, &folder, &mut report);
     assert_eq!(report.failures.len(), 1, "{report}");
     let picture = std::fs::read_to_string(folder.path().join("violations.txt"));

@@ -7,6 +7,7 @@ use crate::owned::OwnedExpect;
 use crate::{CasReply, Expect, Outcome, PutOptions, Refusal, Reply, UnknownReason};
 use std::collections::VecDeque;
 use tokio::sync::oneshot;
+use wire::Version;
 
 /// A value that is being written. Dropped before it is finished, it never was.
 #[derive(Debug)]
@@ -26,7 +27,7 @@ impl Upload {
     }
 
     /// Makes what was added the value of the key, at once and whole; gives its version.
-    pub async fn finish(&mut self, options: PutOptions) -> Outcome<u64> {
+    pub async fn finish(&mut self, options: PutOptions) -> Outcome<Version> {
         self.end(None, options).await.map(face::put)
     }
 

@@ -3,12 +3,13 @@
 use super::receiving::Receiving;
 use crate::{Outcome, Value};
 use std::ops::Range;
+use wire::Version;
 
 /// A value that is read piece by piece, over what a face gives for that.
 #[derive(Debug)]
 pub struct Download<Line> {
     /// Version of the write that made it.
-    pub version: u64,
+    pub version: Version,
     /// Absolute expiry in Unix milliseconds, by the cluster's clock; 0 for never.
     pub expiry_ms: u64,
     /// What time it was in the cluster, in Unix milliseconds, when a node answered.

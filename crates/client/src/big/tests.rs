@@ -4,7 +4,7 @@ use super::*;
 use crate::owned::{OwnedExpect, OwnedRequest};
 use crate::{Expiry, NotDone, Outcome, Refusal, Reply, Value};
 use std::time::Duration;
-use wire::UploadBody;
+use wire::{UploadBody, Version};
 
 const ID: UploadBody = UploadBody { client: 1, number: 2 };
 
@@ -22,7 +22,7 @@ fn refused<T>(why: Refusal) -> Outcome<T> {
 }
 
 fn taken() -> Event {
-    Event::Answer(Outcome::Done(Reply::Mset(vec![Outcome::Done(1)])))
+    Event::Answer(Outcome::Done(Reply::Mset(vec![Outcome::Done(Version::new(1))])))
 }
 
 /// Goes on until something is to be done other than to begin requests; says how many were begun.
@@ -37,7 +37,7 @@ fn begun<T>(mut next: impl FnMut(Event) -> Next<T>, mut event: Event) -> (usize,
 }
 
 fn writing(value: &[u8]) -> Writing<'_> {
-    let expect = Some(OwnedExpect::Version(7));
+    let expect = Some(OwnedExpect::Version(Version::new(7)));
     Writing::new((b"k", value), expect, Expiry::Never, u64::MAX, draw).unwrap()
 }
 
@@ -90,16 +90,16 @@ fn an_end_that_is_refused_can_be_written_with_another_expectation() {
     let mut sending = Sending::new(b"k", ID, u64::MAX).unwrap();
     assert!(matches!(sending.push(&mut &b"short"[..], Event::Done), Next::End(Ok(()))));
     for version in [1, 2] {
-        let expect = OwnedExpect::Version(version);
+        let expect = OwnedExpect::Version(Version::new(version));
         let mut finish = |event| sending.finish(Some(&expect), Expiry::Never, event);
         let Next::Begin(OwnedRequest::Cas { expect: OwnedExpect::Version(asked), .. }) =
             finish(Event::Done)
         else {
             panic!("a short value is one compare-and-set")
         };
-        assert_eq!(asked, version);
+        assert_eq!(asked, Version::new(version));
         assert!(matches!(finish(Event::Done), Next::Take));
-        let answer = Event::Answer(Outcome::Done(Reply::Put { version }));
+        let answer = Event::Answer(Outcome::Done(Reply::Put { version: Version::new(version) }));
         assert!(matches!(finish(answer), Next::End(Outcome::Done(_))));
     }
 }
@@ -107,7 +107,12 @@ fn an_end_that_is_refused_can_be_written_with_another_expectation() {
 /// What a read finds of a value of this length.
 fn found(len: u64) -> Value {
     let manifest = wire::ManifestBody { len, part_len: 1_000, checksum: 0, client: 1, number: 2 };
-    Value { value: manifest.to_bytes().to_vec(), version: 3, big: true, ..Value::default() }
+    Value {
+        value: manifest.to_bytes().to_vec(),
+        version: Version::new(3),
+        big: true,
+        ..Value::default()
+    }
 }
 
 #[test]

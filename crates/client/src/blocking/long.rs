@@ -8,6 +8,7 @@ use crate::{CasReply, Expect, Outcome, PutOptions, Refusal, Reply, UnknownReason
 use std::collections::VecDeque;
 use std::sync::mpsc::Receiver;
 use std::time::Duration;
+use wire::Version;
 
 /// A value that is being written. Dropped before it is finished, it never was.
 #[derive(Debug)]
@@ -27,7 +28,7 @@ impl Upload {
     }
 
     /// Makes what was added the value of the key, at once and whole; gives its version.
-    pub fn finish(&mut self, options: PutOptions) -> Outcome<u64> {
+    pub fn finish(&mut self, options: PutOptions) -> Outcome<Version> {
         self.end(None, options).map(face::put)
     }
 

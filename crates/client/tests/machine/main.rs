@@ -13,7 +13,7 @@ use proptest::prelude::*;
 use std::ops::Bound;
 use std::sync::Arc;
 use std::time::Duration;
-use wire::{Body, Code, DropReason, Endpoint, Entry, Fields as _, Header, Op, Packet};
+use wire::{Body, Code, DropReason, Endpoint, Entry, Fields as _, Header, Op, Packet, Version};
 
 const SERVICE: Endpoint = Endpoint { addr: [1; 16], port: 7700 };
 const CLIENT: u64 = 77;
@@ -105,7 +105,7 @@ impl Script {
 fn answer(request: &[u8], code: Code, version: u64, payload: &[u8]) -> Vec<u8> {
     answer_with(request, payload, |header| {
         header.code = code as u8;
-        header.object_version = version;
+        header.object_version = Version::new(version);
     })
 }
 
@@ -138,22 +138,28 @@ fn every_operation_ends_with_what_its_reply_says() {
     else {
         panic!()
     };
-    assert_eq!((&value.value[..], value.version, value.expiry_ms), (&b"value"[..], 4, 9));
+    assert_eq!(
+        (&value.value[..], value.version, value.expiry_ms),
+        (&b"value"[..], Version::new(4), 9)
+    );
     assert_eq!(value.ttl_ms(), Some(4));
     assert_eq!(done(GET, Code::NotFound, 4, &[0; 16]), Reply::Get(None));
-    assert_eq!(done(PUT, Code::Ok, 4, b""), Reply::Put { version: 4 });
+    assert_eq!(done(PUT, Code::Ok, 4, b""), Reply::Put { version: Version::new(4) });
     let del = Request::Del { key: b"k" };
-    let deleted = |existed| Reply::Del(DelReply { existed, version: 4 });
+    let deleted = |existed| Reply::Del(DelReply { existed, version: Version::new(4) });
     assert_eq!(done(del, Code::Ok, 4, b""), deleted(true));
     assert_eq!(done(del, Code::NotFound, 4, b""), deleted(false));
     let expect = Expect::Value(b"old");
     let cas = Request::Cas { key: b"k", expect, new: New::Value(b"new"), expiry: Expiry::Keep };
-    assert_eq!(done(cas, Code::Ok, 4, b""), Reply::Cas(CasReply::Written { version: 4 }));
-    let mismatch = Reply::Cas(CasReply::Mismatch { version: 3 });
+    assert_eq!(
+        done(cas, Code::Ok, 4, b""),
+        Reply::Cas(CasReply::Written { version: Version::new(4) })
+    );
+    let mismatch = Reply::Cas(CasReply::Mismatch { version: Version::new(3) });
     assert_eq!(done(cas, Code::CasMismatch, 3, b""), mismatch);
     let incr = Request::Incr { key: b"k", delta: -5 };
     let sum = (-3i64).to_be_bytes();
-    let added = Reply::Incr(IncrReply::Sum { sum: -3, version: 4 });
+    let added = Reply::Incr(IncrReply::Sum { sum: -3, version: Version::new(4) });
     assert_eq!(done(incr, Code::Ok, 4, &sum), added);
     assert_eq!(done(incr, Code::NotANumber, 4, &sum), Reply::Incr(IncrReply::NotANumber));
     assert_eq!(done(incr, Code::Overflow, 4, &sum), Reply::Incr(IncrReply::Overflow));
@@ -303,7 +309,7 @@ fn ask_again_is_asked_again_soon_under_the_same_number_and_never_an_outcome() {
             assert_eq!(header(&script.sent_one()), header(&first));
         }
         script.reply(&answer(&first, Code::Ok, 9, b""));
-        assert_eq!(script.outcome(), Some(Outcome::Done(Reply::Put { version: 9 })));
+        assert_eq!(script.outcome(), Some(Outcome::Done(Reply::Put { version: Version::new(9) })));
     }
 }
 
@@ -396,7 +402,7 @@ fn what_cannot_be_sent_is_refused_with_its_size_and_the_limit() {
     let long = vec![7; 1_400];
     let put = |value| Request::Put { key: b"key", value, expiry: Expiry::Never };
     let cas = |expect, new| Request::Cas { key: b"k", expect, new, expiry: Expiry::Never };
-    let (half, nothing) = (&long[..700], cas(Expect::Version(0), New::Nothing));
+    let (half, nothing) = (&long[..700], cas(Expect::Version(Version::NONE), New::Nothing));
     let cas = cas(Expect::Value(half), New::Value(half));
     let keys = vec![&b"k"[..]; client::MANY_KEYS_MAX + 1];
     let (start, end) = (Bound::Unbounded, Bound::Unbounded);
@@ -445,7 +451,7 @@ proptest! {
     ) {
         let mut script = Script::new();
         let keys: Vec<&[u8]> = vec![b"a", b"b"];
-        let expect = Expect::Version(0);
+        let expect = Expect::Version(Version::NONE);
         script.start(GET).unwrap();
         script.start(PUT).unwrap();
         script.start(Request::Del { key: b"k" }).unwrap();

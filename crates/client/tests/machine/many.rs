@@ -1,12 +1,13 @@
 //! Requests of many keys: only what is missing is asked for again.
 
 use super::*;
+use wire::Version;
 
 /// The answer to a RANGE: these keys, and an interval of match values given by first bytes.
 fn piece(request: &[u8], (first, last): (u8, u8), keys: &[&[u8]], flags: u8) -> Vec<u8> {
     let mut payload = Vec::new();
     for key in keys {
-        let entry = Entry { version: 1, expiry_ms: 0, now_ms: 0, value: b"v" };
+        let entry = Entry { version: Version::new(1), expiry_ms: 0, now_ms: 0, value: b"v" };
         wire::push_range_entry(&mut payload, key, Some(&entry));
     }
     answer_with(request, &payload, |header| {
@@ -27,7 +28,7 @@ fn a_multiget_asks_again_only_for_the_keys_still_missing() {
     let reply = |bitmap: u32, codes: &[(u8, Code)]| {
         let mut payload = Vec::new();
         for (index, code) in codes {
-            let entry = Entry { version: 1, expiry_ms: 0, now_ms: 0, value: b"v" };
+            let entry = Entry { version: Version::new(1), expiry_ms: 0, now_ms: 0, value: b"v" };
             wire::push_mget_entry(&mut payload, *index, *code as u8, &entry);
         }
         answer_with(&first, &payload, |header| header.bitmap = bitmap)

@@ -6,7 +6,9 @@ use cluster::{HotPolicy, Keyspace, KeyspaceId, KeyspaceKind, Match};
 use machine::Rng;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
-use wire::{Body, Code, Entry, Header, Op, Packet, RangeCountBody, RangeEntryBody, flag, hop_flag};
+use wire::{
+    Body, Code, Entry, Header, Op, Packet, RangeCountBody, RangeEntryBody, Version, flag, hop_flag,
+};
 
 /// What the fake cluster may do to make a client's life hard; each is a chance in 100.
 #[derive(Clone, Copy, Debug, Default)]
@@ -25,7 +27,7 @@ pub(crate) struct Cluster {
     /// Values; `None` is a deleted key that a scan may show as a hole.
     pub(crate) data: BTreeMap<Vec<u8>, Option<Vec<u8>>>,
     /// What came of each write, by its number.
-    pub(crate) written: BTreeMap<u64, (Code, u64)>,
+    pub(crate) written: BTreeMap<u64, (Code, Version)>,
     /// The last match value of every partition.
     pub(crate) borders: BTreeSet<Match>,
     whims: Whims,
@@ -192,8 +194,12 @@ impl Cluster {
                 reply.flags |= flag::PARTIAL;
                 break;
             }
-            let entry =
-                value.as_deref().map(|value| Entry { version: 3, expiry_ms: 0, now_ms: 0, value });
+            let entry = value.as_deref().map(|value| Entry {
+                version: Version::new(3),
+                expiry_ms: 0,
+                now_ms: 0,
+                value,
+            });
             // A deleted key may be passed over, or be shown as a hole.
             if entry.is_none() && self.rng.chance(1, 2) {
                 continue;
@@ -239,12 +245,14 @@ impl Cluster {
         let known = self.written.get(&header.seq).copied();
         (reply.code, reply.object_version) = match known {
             Some((code, version)) => (code as u8, version),
-            None if self.rng.chance(self.whims.again, 100) => (self.ask_again() as u8, 0),
+            None if self.rng.chance(self.whims.again, 100) => {
+                (self.ask_again() as u8, Version::NONE)
+            }
             None => {
                 let before = self.data.insert(key.to_vec(), value.map(<[u8]>::to_vec)).flatten();
                 let missing = before.is_none() && value.is_none();
                 let code = if missing { Code::NotFound } else { Code::Ok };
-                let version = self.written.len() as u64 + 1;
+                let version = Version::new(self.written.len() as u64 + 1);
                 self.written.insert(header.seq, (code, version));
                 (code as u8, version)
             }
@@ -286,7 +294,7 @@ impl Cluster {
                 reply.bitmap = 0;
                 payload.clear();
             }
-            let entry = Entry { version: 3, expiry_ms: 0, now_ms: 0, value: &value };
+            let entry = Entry { version: Version::new(3), expiry_ms: 0, now_ms: 0, value: &value };
             wire::push_mget_entry(&mut payload, *index, code as u8, &entry);
             reply.bitmap |= 1 << index;
         }

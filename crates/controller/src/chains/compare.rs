@@ -7,6 +7,7 @@
 use cluster::{NodeId, Partition, Returned, Settled};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
+use wire::Version;
 
 /// What came of comparing the nodes of a closed chain.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -14,7 +15,7 @@ pub(crate) struct Comparison {
     /// Those that do not hold what the chain holds, in its order.
     pub(crate) behind: Vec<NodeId>,
     /// One of those that can be sent what it lacks: all after this version.
-    pub(crate) resumes: Option<(NodeId, u64)>,
+    pub(crate) resumes: Option<(NodeId, Version)>,
 }
 
 /// How far what a member holds is believed.
@@ -37,15 +38,15 @@ pub(crate) fn compare(
 ) -> Option<Comparison> {
     let of = |node: NodeId| settled.get(&node).copied().unwrap_or_default();
     let held = |node: NodeId| (of(node).newest, of(node).history, of(node).digest);
-    let mut groups: BTreeMap<(u64, u64, u64), Vec<NodeId>> = BTreeMap::new();
+    let mut groups: BTreeMap<(Version, u64, u64), Vec<NodeId>> = BTreeMap::new();
     for member in partition.members() {
         groups.entry(held(*member)).or_default().push(*member);
     }
     // Of those that have begun another incarnation the newest is right: who is older was put back.
     // Of two that were told the same newest version it is who had more for certain.
-    let rank = |((newest, ..), members): &(&(u64, u64, u64), &Vec<NodeId>)| {
+    let rank = |((newest, ..), members): &(&(Version, u64, u64), &Vec<NodeId>)| {
         let trust = members.iter().map(|node| trust(partition, *node)).max();
-        let base = members.iter().map(|node| of(*node).base.unwrap_or(u64::MAX)).max();
+        let base = members.iter().map(|node| of(*node).base.unwrap_or(Version::ABOVE_ALL)).max();
         (trust, *newest, base, members.len(), Reverse(members.first().copied()))
     };
     let (right, agree) = groups.iter().max_by_key(rank)?;
@@ -57,7 +58,7 @@ pub(crate) fn compare(
     let behind: Vec<NodeId> = compared.filter(|node| held(*node) != *right).collect();
     // A tombstone that is collected is sent to nobody, so whoever lacks one of those lacks more
     // than can be sent. Who is wrong after it was sent what it lacked holds what nobody knows of.
-    let collected = agree.iter().map(|node| of(*node).collected).max().unwrap_or(0);
+    let collected = agree.iter().map(|node| of(*node).collected).max().unwrap_or(Version::NONE);
     let again = |node: NodeId| partition.resumes.is_some() && partition.learner() == Some(node);
     let can_resume = |node: NodeId| of(node).base.filter(|base| *base >= collected && !again(node));
     let taken = partition.learner().is_some() && learner.is_none();
@@ -96,7 +97,16 @@ mod tests {
             ..Partition::default()
         };
         let settled = (1..).zip(held).map(|(id, (newest, digest, base))| {
-            (NodeId(id), Settled { newest, digest, base, collected: 40, ..Settled::default() })
+            (
+                NodeId(id),
+                Settled {
+                    newest: Version::new(newest),
+                    digest,
+                    base: base.map(Version::new),
+                    collected: Version::new(40),
+                    ..Settled::default()
+                },
+            )
         });
         (partition, settled.collect())
     }
@@ -149,7 +159,7 @@ mod tests {
         {
             let (partition, settled) = case(&[(2, true)], [SAME, (60, 3, Some(base)), SAME]);
             let found = compare(&partition, &settled, false).unwrap();
-            assert_eq!(found.resumes, resumes);
+            assert_eq!(found.resumes, resumes.map(|(node, base)| (node, Version::new(base))));
         }
         let (partition, settled) = case(&[(2, true)], [SAME, (60, 3, None), SAME]);
         assert_eq!(compare(&partition, &settled, false).unwrap().resumes, None);

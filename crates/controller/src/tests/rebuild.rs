@@ -11,7 +11,7 @@ use machine::Instant;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
-use wire::{Endpoint, Revision};
+use wire::{Endpoint, Revision, Version};
 
 const NOW: Instant = Instant::from_unix_ms(1_800_000_000_000);
 const SEED: u64 = 7;
@@ -261,12 +261,16 @@ fn who_was_found_to_have_an_older_store_is_not_better_for_a_new_map() {
 
 #[test]
 fn a_learner_stays_one_and_is_no_member_by_itself() {
-    let joining = Partition { has_learner: true, resumes: Some(40), ..partition(1, 5, &[1, 3]) };
+    let joining = Partition {
+        has_learner: true,
+        resumes: Some(Version::new(40)),
+        ..partition(1, 5, &[1, 3])
+    };
     let all = [&[joining], &usual()[1..]].concat();
     let mut records: Vec<NodeRecord> = (1..=3).map(|id| record(id, REVISION, &all)).collect();
     let found = with(&records, &[]);
     let partition = &found.saved.map.partitions[0];
-    assert_eq!((partition.learner(), partition.resumes), (Some(NodeId(3)), Some(40)));
+    assert_eq!((partition.learner(), partition.resumes), (Some(NodeId(3)), Some(Version::new(40))));
     records.remove(0);
     let error = refused(&records, &[1], &["no member is left", "1"]);
     assert_eq!(error, RebuildError::Lost { partitions: vec![PartitionId(1)], gaps: Vec::new() });

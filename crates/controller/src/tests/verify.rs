@@ -4,6 +4,7 @@ use super::world::{World, node};
 use crate::CommandError;
 use cluster::{Difference, Epoch, Findings, Member, MemberReport, PartitionId, Verification};
 use std::time::Duration;
+use wire::Version;
 
 fn tail_says(world: &mut World, said: Verification) {
     let partition = world.map().partitions.into_iter().find(|it| it.id == said.partition).unwrap();
@@ -32,7 +33,11 @@ fn nodes_are_told_what_to_compare_and_the_status_adds_up_what_they_say() {
     }
     assert!(world.delivered.iter().any(|(member, _)| *member == node(0)));
 
-    let first = Difference { key: b"k".to_vec(), versions: vec![Some(1), None], mended: true };
+    let first = Difference {
+        key: b"k".to_vec(),
+        versions: vec![Some(Version::new(1)), None],
+        mended: true,
+    };
     let done = |partition| Verification {
         partition: PartitionId(partition),
         epoch: Epoch(1),

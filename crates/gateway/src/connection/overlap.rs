@@ -20,6 +20,7 @@ use crate::store::Seen;
 use bytes::Bytes;
 use std::collections::VecDeque;
 use tokio::sync::oneshot;
+use wire::Version;
 
 /// Commands that are under way, in their order.
 #[derive(Debug, Default)]
@@ -62,7 +63,7 @@ pub(super) enum Kind {
 enum Shown {
     Absent,
     /// The value, if it can be told again.
-    Version(u64, Option<Bytes>),
+    Version(Version, Option<Bytes>),
 }
 
 /// Where a command stands among those of its key.

@@ -17,6 +17,7 @@ use client::{CasReply, Expect, Expiry, New, NotDone, Outcome, PutOptions, Value}
 use std::borrow::Cow;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::time::Duration;
+use wire::Version;
 
 /// What a command does to the key that it has read.
 #[derive(Debug)]
@@ -177,7 +178,7 @@ impl Store {
             }
             return Ok(true);
         }
-        let expect = Expect::Version(found.map_or(0, |found| found.version));
+        let expect = Expect::Version(found.map_or(Version::NONE, |found| found.version));
         match self.space.cas(key, expect, new, PutOptions { expiry }).await {
             Outcome::Done(CasReply::Written { .. }) => Ok(true),
             Outcome::Done(CasReply::Mismatch { .. }) => Ok(false),

@@ -20,7 +20,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 use wire::expiry::{TIME_MAX, is_span};
-use wire::{BATCH_BYTES_MAX, BATCH_STEPS_MAX};
+use wire::{BATCH_BYTES_MAX, BATCH_STEPS_MAX, Version};
 
 impl Store {
     /// The versions that keys have now, for WATCH.
@@ -30,7 +30,8 @@ impl Store {
     /// The reply, if they cannot be read.
     pub async fn watch(&self, keys: &[Bytes]) -> Result<Watched, Reply> {
         let found = self.read_all(keys).await?;
-        let versions = found.iter().map(|it| it.as_ref().map_or(0, |value| value.version));
+        let versions =
+            found.iter().map(|it| it.as_ref().map_or(Version::NONE, |value| value.version));
         Ok(keys.iter().cloned().zip(versions).collect())
     }
 
@@ -82,7 +83,7 @@ impl Store {
     /// Checks what a view rests on and makes its writes, with one batch.
     async fn settle(&self, view: &View, watched: &Watched) -> Answer<Settled> {
         let cells = std::mem::take(&mut view.cells().keys);
-        let is_broken = |(key, version): (&Bytes, &u64)| {
+        let is_broken = |(key, version): (&Bytes, &Version)| {
             cells.get(key).and_then(Cell::version).is_some_and(|found| found != *version)
         };
         if watched.iter().any(is_broken) {
@@ -153,11 +154,11 @@ fn keys_of(commands: &[Queued], watched: &Watched) -> Vec<Bytes> {
 }
 
 /// What a batch does with a key.
-fn step<'a>(key: &'a Bytes, cell: &'a Cell, watched: Option<u64>) -> Step<'a> {
+fn step<'a>(key: &'a Bytes, cell: &'a Cell, watched: Option<Version>) -> Step<'a> {
     let expected = watched.or_else(|| cell.version().filter(|_| cell.used));
     let condition = match expected {
         None => Condition::Any,
-        Some(0) => Condition::Absent,
+        Some(Version::NONE) => Condition::Absent,
         Some(version) => Condition::Version(version),
     };
     let change = match &cell.written {

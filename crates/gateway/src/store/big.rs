@@ -14,6 +14,7 @@ use client::asynchronous::{Download, Upload};
 use client::{CasReply, Expect, Expiry, NotDone, Outcome, PutOptions, Refusal, Value};
 use std::ops::Range;
 use tokio::sync::mpsc;
+use wire::Version;
 
 /// How often a reply begins again because the value was replaced before its first byte left.
 const TRIES_MAX: u32 = 8;
@@ -79,7 +80,7 @@ impl Store {
         &self,
         key: &[u8],
         wanted: impl Fn(u64) -> Range<u64>,
-    ) -> Answer<Option<(Reply, u64)>> {
+    ) -> Answer<Option<(Reply, Version)>> {
         let mut tries = 0;
         loop {
             access::pause(tries).await;
@@ -166,7 +167,7 @@ impl Store {
         found: Option<&Value>,
         expiry: Expiry,
     ) -> Answer<bool> {
-        let expect = Expect::Version(found.map_or(0, |found| found.version));
+        let expect = Expect::Version(found.map_or(Version::NONE, |found| found.version));
         let sealed = upload.finish_if(expect, PutOptions { expiry }).await;
         match sealed.into_result().map_err(not_written)? {
             CasReply::Written { .. } => Ok(true),

@@ -3,6 +3,7 @@
 use super::errors::{Answer, not_read};
 use client::Value;
 use client::asynchronous::Download;
+use wire::Version;
 
 /// Replies of more bytes than this leave piece by piece, as the client takes them.
 pub(super) const WHOLE_MAX: u64 = 256 << 10;
@@ -25,7 +26,7 @@ impl Looked {
         }
     }
 
-    pub(super) fn version(&self) -> u64 {
+    pub(super) fn version(&self) -> Version {
         match self {
             Self::Stored(found) => found.version,
             Self::Noted(found) => found.version,

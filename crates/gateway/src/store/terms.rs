@@ -6,6 +6,7 @@ use crate::Reply;
 use crate::command::Keyed;
 use bytes::Bytes;
 use client::{Expiry, Value};
+use wire::Version;
 
 /// What SET demands of the value that is there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -118,7 +119,7 @@ pub(crate) enum Seen {
     /// That it has no value.
     Absent,
     /// Its value of that version.
-    Version(u64),
+    Version(Version),
     /// Nothing yet: the value is one that streams, and that was not wanted. The reply is none.
     Unread,
 }

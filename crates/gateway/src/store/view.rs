@@ -12,10 +12,10 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
-use wire::expiry::TIME_MAX;
+use wire::{Version, expiry::TIME_MAX};
 
 /// Keys that a client watches, with the version that each had then; 0 if it had no value.
-pub type Watched = BTreeMap<Bytes, u64>;
+pub type Watched = BTreeMap<Bytes, Version>;
 
 /// A command that waits for its transaction, with its arguments.
 pub type Queued = (Keyed, Vec<Bytes>);
@@ -146,9 +146,9 @@ impl Cell {
         Some(found)
     }
 
-    pub(super) fn version(&self) -> Option<u64> {
+    pub(super) fn version(&self) -> Option<Version> {
         let found = self.found.as_ref()?;
-        Some(found.as_ref().map_or(0, |value| value.version))
+        Some(found.as_ref().map_or(Version::NONE, |value| value.version))
     }
 
     /// Whether no batch is needed to say that the key was as it was read: nothing is written.

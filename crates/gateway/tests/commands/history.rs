@@ -11,6 +11,7 @@ use sim::check::linear::{Verdict, check};
 use sim::check::{Op, OpKind};
 use std::sync::{Arc, Mutex};
 use tokio::task::JoinSet;
+use wire::Version;
 
 /// Keys, each checked for itself.
 const KEYS: u64 = 24;
@@ -91,7 +92,7 @@ async fn use_key(store: Store, clock: Arc<Mutex<Clock>>, client: usize, key: u64
         let called = now();
         let reply = run(&store, &args).await;
         let (returned, kind) = (Some(now()), seen(&words, &reply));
-        ops.push(Op { client, called, returned, kind, version: 0 });
+        ops.push(Op { client, called, returned, kind, version: Version::NONE });
     }
     ops
 }

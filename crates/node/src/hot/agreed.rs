@@ -6,7 +6,7 @@ use crate::hot::propagation::{Propagations, Tail};
 use crate::replica::Replica;
 use crate::replica::write::Write;
 use crate::shard::context::Context;
-use wire::{DelegateBody, Generation, Header, RecallBody};
+use wire::{DelegateBody, Generation, Header, RecallBody, Version};
 
 impl Replica {
     /// Whether the key is registered, or about to be as far as the head knows.
@@ -15,7 +15,7 @@ impl Replica {
     }
 
     /// What is said to be the version of a key without a record.
-    pub(crate) fn absent_version(&self, key: &[u8]) -> u64 {
+    pub(crate) fn absent_version(&self, key: &[u8]) -> Version {
         self.tail().absent_version(key)
     }
 
@@ -52,7 +52,8 @@ impl Replica {
         write: &Write<'_>,
     ) {
         let Some(body) = DelegateBody::split(write.value) else { return };
-        self.last_version = self.last_version.max(write.version() + span_left(ctx.mutant));
+        self.last_version =
+            self.last_version.max(write.version().saturating_add(span_left(ctx.mutant)));
         if self.delegations.commit_delegate(ctx, self.member.id(), write, body) {
             self.propagate_or_stop(ctx, write.key);
         }
@@ -68,7 +69,7 @@ impl Replica {
         }
         // Not `is_superseded`: the floor of collected tombstones says nothing of these versions.
         let at = self.member.key_ref(&write.header, write.key);
-        let known = ctx.engine.read(&at, |record| record.map_or(0, |r| r.version));
+        let known = ctx.engine.read(&at, |record| record.map_or(Version::NONE, |r| r.version));
         if known < newest {
             let record = Record { version: newest, expiry_ms: 0, tombstone: false, value };
             self.write_state(ctx, &at, &record);

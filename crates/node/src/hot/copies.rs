@@ -8,8 +8,10 @@ use crate::replica::Replica;
 use crate::replica::serve::matches_key;
 use crate::shard::context::Context;
 use crate::shard::reply::{refuse, reply_header};
-use cluster::{Keyspace, KeyspaceId, Mutant, is_plausible_version};
-use wire::{Code, DropReason, Endpoint, Entry, GetReplyBody, Header, MgetKey, Op, hop_flag};
+use cluster::{Keyspace, KeyspaceId, Mutant};
+use wire::{
+    Code, DropReason, Endpoint, Entry, GetReplyBody, Header, MgetKey, Op, Version, hop_flag,
+};
 
 /// Takes a copy from a tail, and tells it through the switch what is held now; or from a
 /// delegation, where the switch may know by itself.
@@ -20,7 +22,7 @@ pub(crate) fn handle_hot_copy<E: Engine>(
     key: &[u8],
     record: &Record<'_>,
 ) -> Result<(), DropReason> {
-    if !is_plausible_version(record.version) {
+    if !record.version.is_plausible() {
         return Err(DropReason::Implausible);
     }
     let id = KeyspaceId(header.keyspace);
@@ -35,7 +37,12 @@ pub(crate) fn handle_hot_copy<E: Engine>(
 
 /// Says through the switch to whoever has sent a copy which version is held now, unless the switch
 /// knows by itself.
-pub(crate) fn tell_held<E>(ctx: &mut Context<'_, E>, from: Endpoint, header: &Header, held: u64) {
+pub(crate) fn tell_held<E>(
+    ctx: &mut Context<'_, E>,
+    from: Endpoint,
+    header: &Header,
+    held: Version,
+) {
     if header.hop_flags & hop_flag::GRANTED != 0 {
         return;
     }
@@ -78,7 +85,7 @@ pub(crate) fn read_copy<E: Engine>(
         return;
     }
     let ignores = ctx.mutant.is(Mutant::AnswerBelowFloor);
-    let floor = if ignores { 0 } else { request.object_version };
+    let floor = if ignores { Version::NONE } else { request.object_version };
     if !answer_copy(ctx, request, keyspace.id, key, floor) {
         refuse(ctx, request, Op::Get, Code::NotHere);
     }
@@ -91,11 +98,12 @@ pub(crate) fn answer_copy<E: Engine>(
     request: &Header,
     keyspace: KeyspaceId,
     key: &[u8],
-    floor: u64,
+    floor: Version,
 ) -> bool {
     let header = reply_header(ctx, request, Op::Get, Code::Ok);
     let now_ms = ctx.time;
-    let Some((code, entry)) = ctx.hot.held.answer(ctx.time, (keyspace, key), floor..=u64::MAX)
+    let Some((code, entry)) =
+        ctx.hot.held.answer(ctx.time, (keyspace, key), floor..=Version::ABOVE_ALL)
     else {
         return false;
     };
@@ -119,9 +127,9 @@ pub(crate) fn read_copy_of_mget<E: Engine>(
     slot: &MgetKey<'_>,
     push: impl FnOnce(Code, &Entry<'_>) -> bool,
 ) -> bool {
-    let floor = u64::try_from(slot.match_value).unwrap_or(u64::MAX);
-    let lowest = if ctx.mutant.is(Mutant::AnswerBelowFloor) { 0 } else { floor };
-    let highest = if ctx.mutant.is(Mutant::ShowUnpublished) { u64::MAX } else { floor };
+    let floor = slot.floor();
+    let lowest = if ctx.mutant.is(Mutant::AnswerBelowFloor) { Version::NONE } else { floor };
+    let highest = if ctx.mutant.is(Mutant::ShowUnpublished) { Version::ABOVE_ALL } else { floor };
     let found = ctx.hot.held.answer(ctx.time, (keyspace, slot.key), lowest..=highest);
     let (code, entry) = found.unwrap_or((Code::NotHere, Entry::default()));
     if !push(code, &entry) {

@@ -9,13 +9,13 @@ use crate::hot::publications::DirectoryKey;
 use cluster::PartitionId;
 use machine::Instant;
 use std::time::Duration;
-use wire::Header;
+use wire::{Header, Version};
 
 /// A version of a hot key that an answer shows and that is not published yet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Unpublished {
     pub(crate) place: DirectoryKey,
-    pub(crate) version: u64,
+    pub(crate) version: Version,
 }
 
 /// The answers of a shard that wait.

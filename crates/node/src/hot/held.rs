@@ -7,11 +7,11 @@
 use crate::engine::{Engine, Record};
 use crate::replica::judge::{entry, judge};
 use arrayvec::ArrayVec;
-use cluster::{KeyspaceId, PartitionId, is_plausible_revision, is_plausible_version};
+use cluster::{KeyspaceId, PartitionId, is_plausible_revision};
 use machine::{Instant, UnixMs};
 use std::collections::BTreeMap;
 use std::ops::{Bound, RangeInclusive};
-use wire::{Code, DelegationId, Entry};
+use wire::{Code, DelegationId, Entry, Version};
 
 /// The keys of a shard of which a copy or a write is held.
 #[derive(Debug, Default)]
@@ -36,7 +36,7 @@ struct Held {
 /// A copy.
 #[derive(Debug)]
 struct HeldCopy {
-    version: u64,
+    version: Version,
     expiry_ms: u64,
     /// `None`: the key has no value.
     value: Option<Box<[u8]>>,
@@ -48,7 +48,7 @@ struct HeldCopy {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct HeldWrite {
     pub(crate) delegation: DelegationId,
-    pub(crate) version: u64,
+    pub(crate) version: Version,
     /// Whether this node committed it as the last of its chain, or has been told.
     pub(crate) committed: bool,
     pub(crate) value: Box<[u8]>,
@@ -57,7 +57,7 @@ pub(crate) struct HeldWrite {
 }
 
 /// Writes of one key by version, the oldest first: reads use them until the next commit.
-type Overtaken = ArrayVec<(u64, Box<[u8]>), OVERTAKEN_MAX>;
+type Overtaken = ArrayVec<(Version, Box<[u8]>), OVERTAKEN_MAX>;
 
 /// More than are ever on their way to one node, if nothing is lost.
 const OVERTAKEN_MAX: usize = 4;
@@ -78,7 +78,7 @@ impl HeldCopies {
                 && let Some((id, key)) = place.split_first_chunk::<2>()
                 && let Some(write) = HeldWrite::from_note(note)
                 && is_plausible_revision(now, write.delegation.order())
-                && is_plausible_version(write.version)
+                && write.version.is_plausible()
             {
                 let id = KeyspaceId(u16::from_be_bytes(*id));
                 found.entry(id, key).write = Some(write);
@@ -105,7 +105,7 @@ impl HeldCopies {
         &mut self,
         now: UnixMs,
         (keyspace, key): (KeyspaceId, &[u8]),
-        versions: RangeInclusive<u64>,
+        versions: RangeInclusive<Version>,
     ) -> Option<(Code, Entry<'_>)> {
         let Held { copy, write } = self.table.get_mut(&keyspace)?.get_mut(key)?;
         if let Some(copy) = copy {
@@ -122,7 +122,12 @@ impl HeldCopies {
 
     /// Keeps a copy, unless a newer one of the key is held. Gives the version held then. One of the
     /// same version takes the place of the other: it may be what has been made right since.
-    pub(crate) fn keep(&mut self, keyspace: KeyspaceId, key: &[u8], record: &Record<'_>) -> u64 {
+    pub(crate) fn keep(
+        &mut self,
+        keyspace: KeyspaceId,
+        key: &[u8],
+        record: &Record<'_>,
+    ) -> Version {
         let known = self.get(keyspace, key).and_then(|held| held.copy.as_ref());
         if let Some(known) = known.filter(|known| known.version > record.version) {
             return known.version;
@@ -233,7 +238,7 @@ impl HeldCopies {
         &mut self,
         engine: &mut E,
         (keyspace, key): (KeyspaceId, &[u8]),
-        (delegation, version): (DelegationId, u64),
+        (delegation, version): (DelegationId, Version),
         value: &[u8],
         commits: bool,
     ) -> bool {
@@ -266,7 +271,7 @@ impl HeldCopies {
         &mut self,
         (keyspace, key): (KeyspaceId, &[u8]),
         delegation: DelegationId,
-        version: u64,
+        version: Version,
     ) -> Option<Box<[u8]>> {
         let held = self.get_mut(keyspace, key)?.write.as_mut();
         let held = held.filter(|held| held.delegation == delegation)?;
@@ -320,7 +325,7 @@ impl HeldWrite {
     }
 
     /// Holds an older write until it is known to be committed; of too many the newest.
-    fn overtake(&mut self, version: u64, value: Box<[u8]>) {
+    fn overtake(&mut self, version: Version, value: Box<[u8]>) {
         let Err(place) = self.overtaken.binary_search_by_key(&version, |(it, _)| *it) else {
             return;
         };
@@ -335,7 +340,8 @@ impl HeldWrite {
     }
 
     fn to_note(&self) -> Vec<u8> {
-        let words = [self.delegation.get().to_be_bytes(), self.version.to_be_bytes()].concat();
+        let words =
+            [self.delegation.get().to_be_bytes(), self.version.get().to_be_bytes()].concat();
         [&words[..], &[u8::from(self.committed)], &self.value].concat()
     }
 
@@ -345,7 +351,7 @@ impl HeldWrite {
         let (committed, value) = rest.split_first()?;
         Some(Self {
             delegation: DelegationId::new(u64::from_be_bytes(*delegation)),
-            version: u64::from_be_bytes(*version),
+            version: Version::new(u64::from_be_bytes(*version)),
             committed: *committed != 0,
             value: value.into(),
             overtaken: Overtaken::default(),
@@ -377,8 +383,9 @@ mod tests {
 
     fn keep(copies: &mut HeldCopies, key: &[u8], version: u64, len: usize) -> u64 {
         let value = &vec![0; len];
-        let record = Record { version, expiry_ms: 0, tombstone: false, value };
-        copies.keep(SPACE, key, &record)
+        let record =
+            Record { version: Version::new(version), expiry_ms: 0, tombstone: false, value };
+        copies.keep(SPACE, key, &record).get()
     }
 
     #[test]
@@ -387,14 +394,15 @@ mod tests {
         assert_eq!(keep(&mut copies, b"a", 5, 10), 5);
         assert_eq!(keep(&mut copies, b"a", 4, 1), 5);
         let now = UnixMs(1);
-        let seen = |copies: &mut HeldCopies, key: &[u8], versions| {
+        let seen = |copies: &mut HeldCopies, key: &[u8], floor| {
+            let versions = Version::new(floor)..=Version::new(9);
             copies.answer(now, (SPACE, key), versions).map(|(_, entry)| entry.version)
         };
-        assert_eq!(seen(&mut copies, b"a", 0..=9), Some(5));
-        assert_eq!(seen(&mut copies, b"a", 6..=9), None);
-        assert_eq!(seen(&mut copies, b"b", 0..=9), None);
+        assert_eq!(seen(&mut copies, b"a", 0), Some(Version::new(5)));
+        assert_eq!(seen(&mut copies, b"a", 6), None);
+        assert_eq!(seen(&mut copies, b"b", 0), None);
         assert_eq!(keep(&mut copies, b"b", 2, 1), 2);
-        assert_eq!(seen(&mut copies, b"a", 0..=9), Some(5));
+        assert_eq!(seen(&mut copies, b"a", 0), Some(Version::new(5)));
         assert_eq!((copies.copies(), copies.copy_bytes), (2, 2 * ENTRY_BYTES + 13));
     }
 
@@ -405,14 +413,17 @@ mod tests {
         assert!(copies.take_write(
             &mut engine,
             (SPACE, b"a"),
-            (DelegationId::new(3), 7),
+            (DelegationId::new(3), Version::new(7)),
             b"new",
             true
         ));
         keep(&mut copies, b"a", 7, BYTES_MAX / 2);
         copies.limit(false);
         assert_eq!((copies.copies(), copies.copy_bytes, copies.writes()), (0, 0, 1));
-        let found = copies.answer(now, (SPACE, b"a"), 7..=7).map(|(_, entry)| entry.value.to_vec());
+        let version = Version::new(7);
+        let found = copies
+            .answer(now, (SPACE, b"a"), version..=version)
+            .map(|(_, entry)| entry.value.to_vec());
         assert_eq!(found.as_deref(), Some(&b"new"[..]));
         copies.end(&mut engine, (SPACE, b"a"), DelegationId::new(3));
         assert_eq!((copies.writes(), copies.table[&SPACE].len()), (0, 0));
@@ -429,7 +440,9 @@ mod tests {
             one(&mut copies, number);
         }
         let read = |copies: &mut HeldCopies, number: u64| {
-            copies.answer(now, (SPACE, &number.to_be_bytes()), 0..=9).is_some()
+            copies
+                .answer(now, (SPACE, &number.to_be_bytes()), Version::NONE..=Version::MAX)
+                .is_some()
         };
         assert!(read(&mut copies, 0) && read(&mut copies, 2));
         one(&mut copies, most);

@@ -19,7 +19,7 @@ use cluster::{Incarnation, Mutant, NodeId, PartitionId};
 use machine::Instant;
 use std::collections::BTreeMap;
 use std::time::Duration;
-use wire::{Endpoint, Generation, Header, Op};
+use wire::{Endpoint, Generation, Header, Op, Version};
 
 /// The hot keys of a partition that this node is the tail of.
 #[derive(Debug, Default)]
@@ -33,13 +33,13 @@ pub(crate) struct Propagations {
 #[derive(Debug)]
 struct Propagation {
     /// No version of it that was ever shown is above this: that of its record, if it has one.
-    newest: u64,
+    newest: Version,
     /// The incarnation of the switch, and the generation of the key there, that the readers have
     /// spoken for.
     told_for: (Incarnation, Generation),
     readers: Vec<Reader>,
     /// The version that was sent last, and when.
-    sent: u64,
+    sent: Version,
     sent_at: Instant,
     /// How often the newest version was sent.
     sends: u32,
@@ -55,7 +55,7 @@ struct Reader {
     node: NodeId,
     incarnation: Incarnation,
     /// The version that it has last said to hold.
-    holds: Option<u64>,
+    holds: Option<Version>,
 }
 
 /// An answer that is held back.
@@ -71,13 +71,13 @@ struct HeldAnswer {
 #[derive(Clone, Copy, Debug)]
 enum Until {
     /// All readers hold this version; after the deadline it is given all the same.
-    Copied(u64),
+    Copied(Version),
     /// This version is published; after the deadline it is not given: the client asks again.
-    Published(u64),
+    Published(Version),
 }
 
 impl Propagation {
-    fn all_hold(&self, version: u64) -> bool {
+    fn all_hold(&self, version: Version) -> bool {
         self.readers.iter().all(|reader| reader.holds >= Some(version))
     }
 
@@ -99,7 +99,7 @@ pub(crate) struct Tail<'a> {
     pub(crate) registrations: &'a Registrations,
     pub(crate) delegations: &'a DelegationTable,
     /// The newest version of any tombstone collected here.
-    pub(crate) collected: u64,
+    pub(crate) collected: Version,
 }
 
 impl Tail<'_> {
@@ -109,9 +109,9 @@ impl Tail<'_> {
     /// That is what was collected of the partition. But tombstones of other keys may have been
     /// collected since the key left, whose versions are above all of its delegation, and of
     /// those its home knows nothing. All that it has shown is older than its DELEGATE.
-    pub(crate) fn absent_version(&self, key: &[u8]) -> u64 {
-        let delegated_at =
-            self.delegations.present(key).map_or(u64::MAX, |delegation| delegation.delegated_at);
+    pub(crate) fn absent_version(&self, key: &[u8]) -> Version {
+        let present = self.delegations.present(key);
+        let delegated_at = present.map_or(Version::ABOVE_ALL, |it| it.delegated_at);
         self.collected.min(delegated_at)
     }
 }
@@ -119,7 +119,7 @@ impl Tail<'_> {
 impl Propagations {
     /// The version that this tail vouches for of a hot key; `None` if it is not hot, or this is not
     /// the tail.
-    pub(crate) fn newest(&self, key: &[u8]) -> Option<u64> {
+    pub(crate) fn newest(&self, key: &[u8]) -> Option<Version> {
         if self.table.is_empty() {
             return None;
         }
@@ -158,7 +158,7 @@ impl Propagations {
                 newest: known.unwrap_or_else(|| tail.absent_version(key)),
                 told_for: (ctx.hot.switch(), Generation::NONE),
                 readers: Vec::new(),
-                sent: 0,
+                sent: Version::NONE,
                 sent_at: ctx.now,
                 sends: 0,
                 due: None,
@@ -238,7 +238,7 @@ impl Propagations {
         ctx: &mut Context<'_, E>,
         tail: &Tail<'_>,
         key: &[u8],
-        version: u64,
+        version: Version,
     ) {
         let Some(propagation) = self.table.get_mut(key) else { return };
         propagation.newest = version;
@@ -389,7 +389,7 @@ impl Propagations {
         write: &Write<'_>,
         outcome: &Outcome,
     ) {
-        if outcome.version == 0 && tail.delegations.present(write.key).is_some() {
+        if outcome.version == Version::NONE && tail.delegations.present(write.key).is_some() {
             // The key has left meanwhile, and its tail does not publish any more: the
             // client asks again, and the head does.
             return;
@@ -427,11 +427,11 @@ impl Propagations {
             return None; // What it shows was published before it was sent down the chain.
         }
         let newest = self.newest(write.key)?;
-        if outcome.version == 0 {
+        if outcome.version == Version::NONE {
             // Version 0 says that there is no value, and tells the switch nothing. A base that is
             // no version of the key, but of a batch that only checked it, is above all there is.
             let base = write.fixed.base;
-            let version = if base == 0 { newest } else { base.min(newest) };
+            let version = if base == Version::NONE { newest } else { base.min(newest) };
             let published = publishes(ctx, tail.member, &write.header, version);
             return (!published).then_some(Until::Published(version));
         }

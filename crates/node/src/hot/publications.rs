@@ -4,7 +4,7 @@ use cluster::PartitionId;
 use machine::Instant;
 use std::collections::BTreeMap;
 use std::time::Duration;
-use wire::{Generation, Header, HotAnswer, hop_flag};
+use wire::{Generation, Header, HotAnswer, Version, hop_flag};
 
 /// Which key of a shard: its partition, keyhash and match value. The directory knows keys by no
 /// more, and keeps those apart that have only the keyhash in common.
@@ -33,9 +33,9 @@ pub(crate) struct Publications {
 
 #[derive(Debug, Default)]
 struct Publication {
-    version: u64,
+    version: Version,
     /// The newest that somebody waits for.
-    wanted: u64,
+    wanted: Version,
     /// The generation in which this tail vouches for `wanted`; 0 for none.
     generation: Generation,
     /// Whether the switch has heard that.
@@ -46,7 +46,7 @@ struct Publication {
 /// A HOT_PUBLISH under way.
 #[derive(Debug)]
 struct Asked {
-    version: u64,
+    version: Version,
     since: Instant,
     /// Whether an earlier one may still come back as well.
     again: bool,
@@ -56,7 +56,7 @@ struct Asked {
 #[derive(Debug)]
 pub(crate) struct Published {
     /// The newest version that is published.
-    pub(crate) version: u64,
+    pub(crate) version: Version,
     /// How long it took, if that is certain.
     pub(crate) took: Option<Duration>,
     /// Whether another is to be sent.
@@ -79,7 +79,7 @@ impl Publications {
     }
 
     /// Whether a version is published. If it is not, somebody waits for it from now on.
-    pub(crate) fn await_version(&mut self, place: DirectoryKey, version: u64) -> bool {
+    pub(crate) fn await_version(&mut self, place: DirectoryKey, version: Version) -> bool {
         let publication = self.table.entry(place).or_default();
         let published = publication.version >= version;
         if !published {
@@ -93,7 +93,7 @@ impl Publications {
     pub(crate) fn vouch(
         &mut self,
         place: DirectoryKey,
-        version: u64,
+        version: Version,
         generation: Option<Generation>,
     ) -> (bool, bool) {
         let publication = self.table.entry(place).or_default();
@@ -111,7 +111,7 @@ impl Publications {
         now: Instant,
         place: DirectoryKey,
         patience: Duration,
-    ) -> Option<(u64, Option<Generation>)> {
+    ) -> Option<(Version, Option<Generation>)> {
         let publication = self.table.get_mut(&place)?;
         if publication.asked.as_ref().is_some_and(|it| now < it.since + patience) {
             return None;
@@ -138,7 +138,7 @@ impl Publications {
         Some(Published { version: publication.version, took, more: publication.is_wanted() })
     }
 
-    pub(crate) fn is_published(&self, place: DirectoryKey, version: u64) -> bool {
-        self.table.get(&place).map_or(0, |publish| publish.version) >= version
+    pub(crate) fn is_published(&self, place: DirectoryKey, version: Version) -> bool {
+        self.table.get(&place).map_or(Version::NONE, |publish| publish.version) >= version
     }
 }

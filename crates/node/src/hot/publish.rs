@@ -22,7 +22,7 @@ pub(crate) fn publishes<E>(
     ctx: &mut Context<'_, E>,
     member: &Member,
     at: &Header,
-    version: u64,
+    version: Version,
 ) -> bool {
     let place = DirectoryKey::new(member.id(), at);
     let published = ctx.hot.publications.await_version(place, version);
@@ -40,7 +40,7 @@ pub(crate) fn vouches<E>(
     ctx: &mut Context<'_, E>,
     member: &Member,
     at: &Header,
-    version: u64,
+    version: Version,
     generation: Generation,
 ) -> bool {
     let place = DirectoryKey::new(member.id(), at);
@@ -65,7 +65,7 @@ fn ask_to_publish<E>(ctx: &mut Context<'_, E>, member: &Member, at: &Header) {
     let mut header = Header { object_version: version, ..member.hot_header(ctx, at) };
     if let Some(generation) = generation {
         header.hop_flags = hop_flag::NEWEST;
-        HotAnswer { version: Version::new(version), generation }.put(&mut header);
+        HotAnswer { version, generation }.put(&mut header);
     }
     tell_switch(ctx, header);
 }
@@ -111,10 +111,10 @@ pub(crate) fn tell_missed<E>(
     ctx: &mut Context<'_, E>,
     keyspace: KeyspaceId,
     slot: &MgetKey<'_>,
-    floor: u64,
+    floor: Version,
 ) {
     let place = (keyspace, slot.key);
-    if ctx.hot.held.answer(ctx.time, place, floor..=u64::MAX).is_some() {
+    if ctx.hot.held.answer(ctx.time, place, floor..=Version::ABOVE_ALL).is_some() {
         return;
     }
     let Some(entry) = ctx.hot.entry(keyspace, slot.key) else { return };

@@ -6,7 +6,9 @@ use crate::hot::delegation::records::{OVER_MAX, bits_of};
 use crate::replica::Replica;
 use crate::shard::context::Context;
 use cluster::{Delegation, HotEntry, Keyspace, NodeId};
-use wire::{ChainWriteBody, DelegateBody, DelegationId, DropReason, Effect, Found, Header};
+use wire::{
+    ChainWriteBody, DelegateBody, DelegationId, DropReason, Effect, Found, Header, Version,
+};
 
 /// What the order asks of the head for one key's delegations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -146,7 +148,7 @@ impl Replica {
         let Some(at) = self.member.place_of(ctx, key) else { return };
         let header = self.member.own_header(&at, key);
         let fixed = ChainWriteBody {
-            base: self.pending.newest_version(key).unwrap_or(0),
+            base: self.pending.newest_version(key).unwrap_or(Version::NONE),
             stable: self.history.stable(),
             result: number,
             effect: effect as u8,

@@ -13,7 +13,7 @@ use crate::shard::context::Context;
 use cluster::{Match, PartitionId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
-use wire::{Effect, Generation, Header};
+use wire::{Effect, Generation, Header, Version};
 
 /// The last change of a key's registration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub(crate) struct Registration {
     pub(crate) generation: Generation,
     /// Version of the write that changed it; 0 if it came with the copy of the partition, which
     /// every live change is newer than.
-    pub(crate) version: u64,
+    pub(crate) version: Version,
     pub(crate) keyhash: u64,
     pub(crate) match_value: Match,
 }
@@ -113,7 +113,8 @@ impl Registrations {
         generation: Generation,
     ) -> bool {
         let (keyhash, match_value) = (at.keyhash, Match(at.match_value));
-        let registration = Registration { generation, version: 0, keyhash, match_value };
+        let registration =
+            Registration { generation, version: Version::NONE, keyhash, match_value };
         !self.knows(key) && self.take(ctx, id, key, registration)
     }
 
@@ -158,7 +159,7 @@ impl Registrations {
         &mut self,
         ctx: &mut Context<'_, E>,
         id: PartitionId,
-        stable: u64,
+        stable: Version,
     ) {
         for key in self.forget_unregistered(stable) {
             ctx.engine.note(id, &registration_name(&key), None);
@@ -166,7 +167,7 @@ impl Registrations {
     }
 
     /// Forgets the keys that were unregistered by a version up to this one.
-    fn forget_unregistered(&mut self, up_to: u64) -> Vec<Box<[u8]>> {
+    fn forget_unregistered(&mut self, up_to: Version) -> Vec<Box<[u8]>> {
         if self.unregistered == 0 {
             return Vec::new();
         }
@@ -192,7 +193,7 @@ impl Registration {
     pub(crate) fn to_note(self) -> [u8; NOTE_LEN] {
         let mut note = [0; NOTE_LEN];
         let (words, at) = note.split_at_mut(24);
-        let numbers = [self.generation.get(), self.version, self.keyhash];
+        let numbers = [self.generation.get(), self.version.get(), self.keyhash];
         for (to, number) in words.chunks_exact_mut(8).zip(numbers) {
             to.copy_from_slice(&number.to_be_bytes());
         }
@@ -205,7 +206,7 @@ impl Registration {
         let [generation, version, keyhash] = words.as_chunks::<8>().0 else { return None };
         Some(Self {
             generation: Generation::new(u64::from_be_bytes(*generation)),
-            version: u64::from_be_bytes(*version),
+            version: Version::new(u64::from_be_bytes(*version)),
             keyhash: u64::from_be_bytes(*keyhash),
             match_value: Match(u128::from_be_bytes(at.try_into().ok()?)),
         })
@@ -221,7 +222,7 @@ mod tests {
     const fn registration(generation: u64, version: u64) -> Registration {
         Registration {
             generation: Generation::new(generation),
-            version,
+            version: Version::new(version),
             keyhash: 5,
             match_value: Match(6),
         }
@@ -244,8 +245,8 @@ mod tests {
         assert!(registrations.change(b"k", registration(0, 9)));
         assert!(!registrations.change(b"k", registration(3, 7)), "doubled by the network");
         assert_eq!(registrations.get(b"k"), None);
-        assert!(registrations.forget_unregistered(8).is_empty());
-        assert_eq!(registrations.forget_unregistered(9), [Box::from(*b"k")]);
+        assert!(registrations.forget_unregistered(Version::new(8)).is_empty());
+        assert_eq!(registrations.forget_unregistered(Version::new(9)), [Box::from(*b"k")]);
         assert!(registrations.with_hash(5).is_empty() && !registrations.knows(b"k"));
     }
 }

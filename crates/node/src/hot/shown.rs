@@ -8,7 +8,7 @@ use crate::hot::publish::{publishes, take_published, vouches};
 use crate::replica::Replica;
 use crate::shard::context::Context;
 use cluster::Mutant;
-use wire::Header;
+use wire::{Header, Version};
 
 impl Replica {
     /// HOT_PUBLISH has come back through the switch.
@@ -33,7 +33,7 @@ impl Replica {
         ctx: &mut Context<'_, E>,
         at: &Header,
         key: &[u8],
-        version: u64,
+        version: Version,
     ) -> bool {
         match self.registrations.get(key) {
             Some(it) => vouches(ctx, &self.member, at, version, it.generation),

@@ -10,7 +10,7 @@ use cluster::{Assignment, Keyspace, KeyspaceId, Mutant, Partition, PartitionId, 
 use machine::Instant;
 use std::collections::BTreeMap;
 use std::time::Duration;
-use wire::{Revision, Room};
+use wire::{Revision, Room, Version};
 
 impl<E: Engine> Node<E> {
     /// Takes what the controller says this node is to serve. One that is not newer than the
@@ -145,7 +145,7 @@ impl<E: Engine> Node<E> {
             } else if !replica.member.is_learner() && !replica.member.partition.open {
                 // It may have had a replica record that the store does not remember, or the
                 // partition is new.
-                replica.base = Some(0);
+                replica.base = Some(Version::NONE);
             }
             replica.enter(&mut ctx);
             replica

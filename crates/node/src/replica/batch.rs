@@ -18,7 +18,7 @@ use wire::big::is_big;
 use wire::expiry::fixed_at;
 use wire::{
     BATCH_STEPS_MAX, ChainStep, ChainSteps, ChainWriteBody, Change, Code, Condition, DelegationId,
-    DropReason, Effect, Header, Op, PartKey, Step, Steps, hop_flag,
+    DropReason, Effect, Header, Op, PartKey, Step, Steps, Version, hop_flag,
 };
 
 impl Replica {
@@ -56,7 +56,7 @@ impl Replica {
             .map(|step| ctx.heat.see_home_only(self.member.partition.keyspace, step.key))
             .count();
         if strays > 0 {
-            refuse_delegated(ctx, request, Op::Batch, (DelegationId::NONE, 0));
+            refuse_delegated(ctx, request, Op::Batch, (DelegationId::NONE, Version::NONE));
             return Ok(());
         }
         // Each expired value may need a tombstone first.
@@ -171,7 +171,11 @@ impl Replica {
             let Some((at, it)) = self.member.place_of(ctx, key).zip(write.on(key)) else {
                 continue;
             };
-            let found = if it.fixed.base == 0 { self.absent_version(key) } else { it.fixed.base };
+            let found = if it.fixed.base == Version::NONE {
+                self.absent_version(key)
+            } else {
+                it.fixed.base
+            };
             let changes = it.effect() != Some(Effect::None);
             let version = if changes { write.version() } else { found };
             published &= publishes(ctx, &self.member, &at, version);
@@ -181,7 +185,11 @@ impl Replica {
 
     /// Whether a pending write may go on down the chain, or be committed where there is none. The
     /// head keeps a batch back whose hot keys are not published.
-    pub(crate) fn may_go_on<E: Engine>(&mut self, ctx: &mut Context<'_, E>, version: u64) -> bool {
+    pub(crate) fn may_go_on<E: Engine>(
+        &mut self,
+        ctx: &mut Context<'_, E>,
+        version: Version,
+    ) -> bool {
         let Some(pending) = self.pending.get(version).filter(|_| self.member.is_head()) else {
             return true;
         };

@@ -16,7 +16,9 @@ use crate::shard::context::Context;
 use cluster::{Mutant, NodeId};
 use machine::Instant;
 use std::collections::BTreeSet;
-use wire::{Body, DropReason, Effect, Endpoint, Header, Op, PartKey};
+use wire::{
+    Body, ChainAnswer, ChainStable, DropReason, Effect, Endpoint, Header, Op, PartKey, Version,
+};
 
 impl Replica {
     /// Takes a message of another member. The caller has found the replica by the partition id.
@@ -30,7 +32,52 @@ impl Replica {
         if header.epoch != self.member.epoch().0 && !ctx.mutant.is(Mutant::IgnoreEpoch) {
             return Err(DropReason::StaleEpoch);
         }
-        let sender = match body {
+        let sender = self.sender_of(header, body);
+        let sender = sender.and_then(|id| ctx.directory.endpoint(id, self.member.id()));
+        if sender != Some(from) {
+            return Err(DropReason::NotFromMember);
+        }
+        if !ctx.mutant.is(Mutant::BelieveNumbers) {
+            self.check_numbers(ctx.now, header, body)?;
+        }
+        match *body {
+            Body::ChainWrite { fixed, key, value } => {
+                let write = Write { header: *header, fixed, key, value };
+                self.handle_chain_write(ctx, &write)
+            }
+            Body::ChainAck => {
+                let ChainAnswer { version, room } = ChainAnswer::of(header);
+                self.behind.hear(ctx.now, room);
+                self.handle_ack(ctx, version);
+                Ok(())
+            }
+            Body::ChainCommit => {
+                let ChainAnswer { version, room } = ChainAnswer::of(header);
+                self.behind.hear(ctx.now, room);
+                self.handle_commit(ctx, version);
+                Ok(())
+            }
+            Body::ChainExpire { key } => {
+                self.handle_expire(ctx, header, key);
+                Ok(())
+            }
+            Body::ChainVerify { ref fixed, key } => self.handle_verify(ctx, header, fixed, key),
+            // The node that compares goes on with it.
+            Body::ChainVerified { .. } => Ok(()),
+            Body::ChainMend { ref fixed, key, value } => self.handle_mend(ctx, fixed, key, value),
+            Body::ChainGoodbye => self.take_goodbye(ctx, header.client),
+            Body::ChainCopied => Ok(()), // The node that gives the copy goes on with it.
+            Body::ChainCopy(entries) => self.handle_copy(ctx, header, &entries),
+            Body::ChainStable { history } => {
+                self.handle_stable(ctx, ChainStable::of(header).version, history)
+            }
+            _ => Err(DropReason::NotFromMember),
+        }
+    }
+
+    /// The member that a message like this one comes from.
+    fn sender_of(&self, header: &Header, body: &Body<'_>) -> Option<NodeId> {
+        match body {
             Body::ChainWrite { .. } => self.member.predecessor(),
             Body::ChainCopy(_) if self.member.is_learner() => self.member.partition.tail(),
             Body::ChainAck | Body::ChainCommit | Body::ChainCopied => {
@@ -50,44 +97,6 @@ impl Replica {
             }
             Body::ChainExpire { .. } if self.member.is_head() => self.member.partition.tail(),
             _ => None,
-        };
-        let sender = sender.and_then(|id| ctx.directory.endpoint(id, self.member.id()));
-        if sender != Some(from) {
-            return Err(DropReason::NotFromMember);
-        }
-        if !ctx.mutant.is(Mutant::BelieveNumbers) {
-            self.check_numbers(ctx.now, header, body)?;
-        }
-        match *body {
-            Body::ChainWrite { fixed, key, value } => {
-                let write = Write { header: *header, fixed, key, value };
-                self.handle_chain_write(ctx, &write)
-            }
-            Body::ChainAck => {
-                self.behind.hear(ctx.now, header.count);
-                self.handle_ack(ctx, header.object_version);
-                Ok(())
-            }
-            Body::ChainCommit => {
-                self.behind.hear(ctx.now, header.count);
-                self.handle_commit(ctx, header.object_version);
-                Ok(())
-            }
-            Body::ChainExpire { key } => {
-                self.handle_expire(ctx, header, key);
-                Ok(())
-            }
-            Body::ChainVerify { ref fixed, key } => self.handle_verify(ctx, header, fixed, key),
-            // The node that compares goes on with it.
-            Body::ChainVerified { .. } => Ok(()),
-            Body::ChainMend { ref fixed, key, value } => self.handle_mend(ctx, fixed, key, value),
-            Body::ChainGoodbye => self.take_goodbye(ctx, header.client),
-            Body::ChainCopied => Ok(()), // The node that gives the copy goes on with it.
-            Body::ChainCopy(entries) => self.handle_copy(ctx, header, &entries),
-            Body::ChainStable { history } => {
-                self.handle_stable(ctx, header.object_version, history)
-            }
-            _ => Err(DropReason::NotFromMember),
         }
     }
 
@@ -108,12 +117,12 @@ impl Replica {
         }
         let version = write.version();
         if self.is_committed(version) {
-            self.tell_predecessor(ctx, Op::ChainCommit, &write.header);
+            self.tell_predecessor(ctx, Op::ChainCommit, write.version());
             return Ok(());
         }
         self.raise_stable(write.fixed.stable);
         if self.pending.contains(version) {
-            self.tell_predecessor(ctx, Op::ChainAck, &write.header);
+            self.tell_predecessor(ctx, Op::ChainAck, version);
             return Ok(());
         }
         if !self.knows_bases(ctx, write) {
@@ -126,7 +135,7 @@ impl Replica {
             self.commit(ctx, write);
         } else {
             self.pend(ctx, write);
-            self.tell_predecessor(ctx, Op::ChainAck, &write.header);
+            self.tell_predecessor(ctx, Op::ChainAck, version);
             self.send_on(ctx, version);
         }
         Ok(())
@@ -135,7 +144,7 @@ impl Replica {
     /// Whether the writes that this one was computed from have arrived here. After a restart the
     /// versions above `stable` that were committed are known by their records only.
     fn knows_bases<E: Engine>(&self, ctx: &Context<'_, E>, write: &Write<'_>) -> bool {
-        let on_record = |key: &[u8], base: u64| {
+        let on_record = |key: &[u8], base: Version| {
             let Some(at) = self.member.place_of(ctx, key) else { return false };
             ctx.engine.version_written(&self.member.key_ref(&at, key)) == Some(base)
         };
@@ -144,7 +153,7 @@ impl Replica {
         ignores || of_keys.all(|(key, base)| self.knows(base) || on_record(key, base))
     }
 
-    fn handle_ack<E: Engine>(&mut self, ctx: &mut Context<'_, E>, version: u64) {
+    fn handle_ack<E: Engine>(&mut self, ctx: &mut Context<'_, E>, version: Version) {
         let id = self.member.id();
         let known = self.pending.get_mut(version).map(|pending| {
             let before = std::mem::replace(&mut pending.acknowledged, true);
@@ -166,21 +175,21 @@ impl Replica {
 
     /// The successor has answered a write for the first time. If only one copy was sent (Karn's
     /// rule), that says how long it takes.
-    fn note_first_answer(&mut self, now: Instant, version: u64) {
+    fn note_first_answer(&mut self, now: Instant, version: Version) {
         let Some(pending) = self.pending.get(version) else { return };
         let took = now.since(pending.sent_at);
         if pending.resends == 0 {
             self.acknowledge_rtt.sample(took, self.pending.len());
         } else {
-            self.twice.end(version, took, pending.resends);
+            self.twice.end(version.get(), took, pending.resends);
         }
     }
 
     /// It has answered another copy: none was lost, so the first answer was one to the first copy.
     /// Without this a successor that is slow for a moment would be asked so often by members that
     /// learn nothing from its answers that it stays slow.
-    fn note_second_answer(&mut self, version: u64) {
-        if let Some(took) = self.twice.answered(version) {
+    fn note_second_answer(&mut self, version: Version) {
+        if let Some(took) = self.twice.answered(version.get()) {
             self.acknowledge_rtt.sample(took, self.pending.len());
         }
     }
@@ -188,7 +197,7 @@ impl Replica {
     /// Sends at once what was computed from a write that the successor now has. It dropped the
     /// copies that came before their base; left to their own timers, a line of such writes would
     /// get through one by one.
-    fn send_held_up<E: Engine>(&mut self, ctx: &mut Context<'_, E>, dependents: Vec<u64>) {
+    fn send_held_up<E: Engine>(&mut self, ctx: &mut Context<'_, E>, dependents: Vec<Version>) {
         for version in dependents {
             if let Some(pending) = self.pending.get_mut(version) {
                 // The way is open: what it was backed off for is over.
@@ -201,7 +210,7 @@ impl Replica {
     /// The successor has committed a write, and so whatever that was computed from. Commits
     /// overtake each other on the way: the bases come first here too, or the tail in front of a
     /// learner would answer from a state that it does not show yet.
-    fn handle_commit<E: Engine>(&mut self, ctx: &mut Context<'_, E>, version: u64) {
+    fn handle_commit<E: Engine>(&mut self, ctx: &mut Context<'_, E>, version: Version) {
         let Some(pending) = self.pending.get(version) else {
             self.note_second_answer(version);
             return;
@@ -225,7 +234,7 @@ impl Replica {
     }
 
     /// Everybody behind this member has committed a write that is pending here.
-    pub(crate) fn commit_pending<E: Engine>(&mut self, ctx: &mut Context<'_, E>, version: u64) {
+    pub(crate) fn commit_pending<E: Engine>(&mut self, ctx: &mut Context<'_, E>, version: Version) {
         if let Some(pending) = self.unpend(ctx, version) {
             self.commit(ctx, &pending.write());
         }
@@ -255,7 +264,7 @@ impl Replica {
                 propagations.answer_or_hold(ctx, &tail, write, &outcome);
             }
         }
-        self.tell_predecessor(ctx, Op::ChainCommit, &write.header);
+        self.tell_predecessor(ctx, Op::ChainCommit, write.version());
     }
 
     pub(crate) fn commit_state<E: Engine>(&mut self, ctx: &mut Context<'_, E>, write: &Write<'_>) {
@@ -278,7 +287,7 @@ impl Replica {
         let (propagations, tail) = self.as_tail();
         propagations.propagate_state(ctx, &tail, write.key, version);
         if ctx.mutant.is(Mutant::ForgetSuperseded) {
-            let older: Vec<u64> = self.pending.versions_of(write.key).to_vec();
+            let older: Vec<Version> = self.pending.versions_of(write.key).to_vec();
             for version in older.into_iter().filter(|it| *it < version) {
                 self.unpend(ctx, version);
             }
@@ -289,59 +298,42 @@ impl Replica {
         &self,
         ctx: &Context<'_, E>,
         at: &KeyRef<'_>,
-        version: u64,
+        version: Version,
     ) -> bool {
         ctx.engine.version_written(at).unwrap_or(self.collected) >= version
     }
 
-    fn tell_predecessor<E: Engine>(&self, ctx: &mut Context<'_, E>, op: Op, write: &Header) {
+    fn tell_predecessor<E: Engine>(&self, ctx: &mut Context<'_, E>, op: Op, version: Version) {
         let Some(to) = self.member.predecessor() else { return };
         let place = self.member.position() - 1;
-        self.tell(ctx, to, place, op, write.object_version);
+        let mut header = self.member.message_header(ctx, place, op);
+        ChainAnswer { version, room: self.room(ctx) as u8 }.put(&mut header);
+        self.send_to(ctx, to, &header, &[]);
     }
 
-    /// Sends a message that consists of a version.
-    pub(crate) fn tell<E: Engine>(
+    /// Sends a message to a member, if this one has a lease.
+    pub(crate) fn send_to<E: Engine>(
         &self,
         ctx: &mut Context<'_, E>,
         member: NodeId,
-        place: usize,
-        op: Op,
-        version: u64,
-    ) {
-        self.tell_more(ctx, member, place, (op, version), &[]);
-    }
-
-    /// Sends a message about a version with this payload.
-    pub(crate) fn tell_more<E: Engine>(
-        &self,
-        ctx: &mut Context<'_, E>,
-        member: NodeId,
-        place: usize,
-        (op, version): (Op, u64),
+        header: &Header,
         payload: &[u8],
     ) {
-        let Some(to) = ctx.directory.endpoint(member, self.member.id()).filter(|_| ctx.leased)
-        else {
-            return;
-        };
-        let mut header = self.member.message_header(ctx, place, op, version);
-        if matches!(op, Op::ChainAck | Op::ChainCommit) {
-            header.count = self.room(ctx) as u8;
-        }
+        let to = ctx.directory.endpoint(member, self.member.id()).filter(|_| ctx.leased);
+        let Some(to) = to else { return };
         ctx.out.push(to, |out| {
-            wire::emit(out, &header, &[payload]);
+            wire::emit(out, header, &[payload]);
         });
     }
 
     /// The successor has not acknowledged a write, or not committed it, in time.
-    pub(crate) fn handle_overdue<E: Engine>(&mut self, ctx: &mut Context<'_, E>, version: u64) {
+    pub(crate) fn handle_overdue<E: Engine>(&mut self, ctx: &mut Context<'_, E>, version: Version) {
         let Some(pending) = self.pending.get_mut(version) else { return };
         pending.resends += 1;
         self.send_again(ctx, version);
     }
 
-    fn send_again<E: Engine>(&mut self, ctx: &mut Context<'_, E>, version: u64) {
+    fn send_again<E: Engine>(&mut self, ctx: &mut Context<'_, E>, version: Version) {
         let id = self.member.id();
         let Some(pending) = self.pending.get_mut(version) else { return };
         let rtt = if pending.acknowledged { &self.commit_rtt } else { &self.acknowledge_rtt };

@@ -11,7 +11,7 @@ use crate::shard::context::Context;
 use crate::shard::replica_records::ReplicaRecord;
 use crate::shard::room::Behind;
 use cluster::{Mutant, Partition, Settled};
-use wire::{ChainStableBody, DropReason, Op};
+use wire::{ChainStable, ChainStableBody, DropReason, Op, Version};
 
 impl Replica {
     /// Takes its place in another epoch.
@@ -36,7 +36,7 @@ impl Replica {
         self.base = replica_record.base.or(self.caught_up.then(|| self.history.stable()));
         if !self.member.is_learner() {
             // It is a member, and the store is from when it was being copied to.
-            self.base = self.base.or(Some(0));
+            self.base = self.base.or(Some(Version::NONE));
         }
         if self.is_demoted() {
             self.begin_again(ctx);
@@ -73,7 +73,7 @@ impl Replica {
         let partition = std::mem::take(&mut member.partition);
         let mut fresh = Self::new(partition, ctx.directory.me, member.ordered, false);
         // The end of the copy says what these were.
-        fresh.history = History::up_to(base.unwrap_or(0), 0);
+        fresh.history = History::up_to(base.unwrap_or(Version::NONE), 0);
         (fresh.last_version, fresh.collected) = (*last_version, *collected);
         (fresh.digest, fresh.base) = (*digest, *base);
         fresh.begin_survey();
@@ -127,7 +127,7 @@ impl Replica {
         self.settle(ctx);
     }
 
-    fn resend_from_start<E: Engine>(&mut self, ctx: &mut Context<'_, E>, version: u64) {
+    fn resend_from_start<E: Engine>(&mut self, ctx: &mut Context<'_, E>, version: Version) {
         let (id, due) = (self.member.id(), ctx.now + self.acknowledge_rtt.timeout(0));
         let Some(pending) = self.pending.get_mut(version) else { return };
         ctx.timers.remove(&(pending.due, id, version));
@@ -149,7 +149,7 @@ impl Replica {
     pub(crate) fn handle_stable<E: Engine>(
         &mut self,
         ctx: &mut Context<'_, E>,
-        stable: u64,
+        stable: Version,
         history: u64,
     ) -> Result<(), DropReason> {
         // Who has never seen that version came back with less than it had, and must not say that it
@@ -185,7 +185,7 @@ impl Replica {
     }
 
     /// Notes that a version is committed here; at the head also how far that makes it stable.
-    pub(crate) fn note_committed<E: Engine>(&mut self, engine: &mut E, version: u64) {
+    pub(crate) fn note_committed<E: Engine>(&mut self, engine: &mut E, version: Version) {
         self.history.commit(version);
         self.last_version = self.last_version.max(version);
         self.settle_stable();
@@ -196,13 +196,13 @@ impl Replica {
     pub(crate) fn settle_stable(&mut self) {
         if self.member.is_head() {
             let oldest = self.pending.oldest();
-            let stable = oldest.map_or(self.last_version, |version| version.saturating_sub(1));
+            let stable = oldest.map_or(self.last_version, Version::before);
             self.raise_stable(stable);
         }
     }
 
     /// Every version up to `stable` is committed on every member.
-    pub(crate) fn raise_stable(&mut self, stable: u64) {
+    pub(crate) fn raise_stable(&mut self, stable: Version) {
         if self.history.raise(stable) {
             self.announcements_left = ANNOUNCEMENTS;
         }
@@ -211,10 +211,11 @@ impl Replica {
     fn announce<E: Engine>(&mut self, ctx: &mut Context<'_, E>) {
         self.note_counters(ctx.engine);
         let members = self.member.partition.chain.clone();
-        let said = (Op::ChainStable, self.history.stable());
         let sum = ChainStableBody { history: self.history.sum() }.to_bytes();
         for (place, member) in members.iter().enumerate().skip(1) {
-            self.tell_more(ctx, *member, place, said, &sum);
+            let mut header = self.member.message_header(ctx, place, Op::ChainStable);
+            ChainStable { version: self.history.stable() }.put(&mut header);
+            self.send_to(ctx, *member, &header, &sum);
         }
     }
 }

@@ -17,7 +17,7 @@ use machine::{Instant, RttEstimator};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::time::Duration;
-use wire::{CopyEndBody, CopyEndedBody, CopyEntry, Header, Op};
+use wire::{CopyEndBody, CopyEndedBody, CopyEntry, Header, Op, RunPart};
 
 /// A copy that this node, the tail, gives to the learner behind it.
 #[derive(Debug)]
@@ -161,7 +161,7 @@ impl<C> Copy<C> {
             budget.take(bytes);
             self.bytes += bytes;
             self.pieces += 1;
-            send_piece(ctx, replica, self.run, self.pieces, &payload);
+            send_piece(ctx, replica, RunPart { run: self.run, number: self.pieces }, &payload);
             let (sent_at, due) = (ctx.now, ctx.now + self.rtt.timeout(0));
             self.in_flight.insert(self.pieces, Piece { payload, sent_at, due, resends: 0 });
         }
@@ -173,7 +173,12 @@ impl<C> Copy<C> {
                 piece.resends += 1;
                 piece.due = ctx.now + self.rtt.timeout(piece.resends);
                 ctx.counters.resends += 1;
-                send_piece(ctx, replica, self.run, *number, &piece.payload);
+                send_piece(
+                    ctx,
+                    replica,
+                    RunPart { run: self.run, number: *number },
+                    &piece.payload,
+                );
             }
         }
     }
@@ -242,10 +247,11 @@ impl<C> Copy<C> {
 
     /// The learner has kept a piece.
     pub(crate) fn handle_copied(&mut self, now: Instant, header: &Header) {
-        if header.seq != self.run {
+        let RunPart { run, number } = RunPart::of(header);
+        if run != self.run {
             return;
         }
-        if let Some(piece) = self.in_flight.remove(&header.object_version)
+        if let Some(piece) = self.in_flight.remove(&number)
             && piece.resends == 0
         {
             self.rtt.sample(now.since(piece.sent_at), self.in_flight.len() + 1);
@@ -350,14 +356,13 @@ fn push_delegations(
 fn send_piece<E: Engine>(
     ctx: &mut Context<'_, E>,
     replica: &Replica,
-    run: u64,
-    number: u64,
+    part: RunPart,
     payload: &[u8],
 ) {
     let Some((place, learner)) = replica.member.successor() else { return };
     let Some(to) = ctx.directory.endpoint(learner, replica.member.id()) else { return };
-    let header =
-        Header { seq: run, ..replica.member.message_header(ctx, place, Op::ChainCopy, number) };
+    let mut header = replica.member.message_header(ctx, place, Op::ChainCopy);
+    part.put(&mut header);
     ctx.out.push(to, |out| {
         wire::emit(out, &header, &[payload]);
     });

@@ -10,7 +10,7 @@
 
 use crate::engine::{Engine, KeyRef, Record, Written};
 use machine::mix;
-use wire::PartKey;
+use wire::{PartKey, Version};
 
 /// The sum. Two different contents have the same one by chance once in 2^64.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -35,8 +35,8 @@ impl Digest {
     }
 }
 
-fn term(keyhash: u64, version: u64) -> u64 {
-    mix(keyhash ^ mix(version))
+fn term(keyhash: u64, version: Version) -> u64 {
+    mix(keyhash ^ mix(version.get()))
 }
 
 #[cfg(test)]
@@ -57,13 +57,14 @@ mod tests {
     }
 
     fn record(version: u64, tombstone: bool) -> Record<'static> {
-        Record { version, expiry_ms: 0, tombstone, value: b"" }
+        Record { version: Version::new(version), expiry_ms: 0, tombstone, value: b"" }
     }
 
     fn of(changes: &[(u64, Option<u64>, u64, bool)]) -> Digest {
         let mut digest = Digest::default();
         for (keyhash, before, version, tombstone) in changes {
-            let before = before.map(|version| Written { version, tombstone: false });
+            let before =
+                before.map(|version| Written { version: Version::new(version), tombstone: false });
             digest.change::<MemoryEngine>(&at(*keyhash), before, &record(*version, *tombstone));
         }
         digest

@@ -8,12 +8,12 @@ use cluster::{KeyspaceId, PartitionId, RangeTable};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use wire::big::time_of;
-use wire::{ChainWriteBody, Effect, Header, Op, PartKey};
+use wire::{ChainExpire, ChainWriteBody, Effect, Header, Op, PartKey, Version};
 
 /// A record whose time has come.
 struct Due {
     key: Vec<u8>,
-    version: u64,
+    version: Version,
     tombstone: bool,
 }
 
@@ -48,16 +48,15 @@ impl Replica {
             self.handle_stray(ctx, part);
             return;
         }
+        let ChainExpire { version } = ChainExpire::of(header);
         let now_ms = ctx.time.0;
         let over = ctx.engine.read(&self.member.key_ref(header, key), |record| {
             record.is_some_and(|r| {
-                r.version == header.object_version
-                    && !r.tombstone
-                    && (1..=now_ms).contains(&time_of(r.expiry_ms))
+                r.version == version && !r.tombstone && (1..=now_ms).contains(&time_of(r.expiry_ms))
             })
         });
         if over && self.may_expire(key) {
-            self.expire(ctx, header, key, header.object_version);
+            self.expire(ctx, header, key, version);
         }
     }
 
@@ -72,7 +71,7 @@ impl Replica {
         ctx: &mut Context<'_, E>,
         at: &Header,
         key: &[u8],
-        base: u64,
+        base: Version,
     ) {
         ctx.counters.expired += 1;
         self.order_unasked(ctx, at, key, base, Effect::Delete, &[]);
@@ -84,7 +83,7 @@ impl Replica {
         ctx: &mut Context<'_, E>,
         at: &Header,
         key: &[u8],
-        base: u64,
+        base: Version,
         effect: Effect,
         value: &[u8],
     ) {

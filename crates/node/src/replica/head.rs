@@ -15,15 +15,15 @@ use std::time::Duration;
 use wire::big::{EXPIRY_BIG, is_big, time_of};
 use wire::expiry::{fixed_at, is_span};
 use wire::{
-    Body, ChainWriteBody, Code, DelegationId, DropReason, ENTRY_MAX, Effect, Expect, Header, New,
-    Op, Room, flag, hop_flag,
+    Body, ChainWrite, ChainWriteBody, Code, DelegationId, DropReason, ENTRY_MAX, Effect, Expect,
+    Header, New, Op, Room, Version, flag, hop_flag,
 };
 
 /// The newest state of a key that the head knows, committed or pending.
 #[derive(Debug)]
 pub(crate) struct State {
     /// Version of the write that made it; 0 if nothing is known of the key.
-    pub(crate) version: u64,
+    pub(crate) version: Version,
     pub(crate) expiry_ms: u64,
     /// `None` if the key has no value.
     pub(crate) value: Option<Vec<u8>>,
@@ -81,19 +81,20 @@ impl Replica {
         let ordered = op != Op::Put || keeps;
         let state = ordered.then(|| self.state_for_update(ctx, request, key));
         let decided = |()| decide(ctx.time, body, keeps, state.as_ref(), ctx.mutant);
-        let decision = sealed.map_or_else(|code| Decision::none(code, 0), decided);
+        let decision = sealed.map_or_else(|code| Decision::none(code, Version::NONE), decided);
         let decision = self.in_room(ctx, request, key, state.as_ref(), decision);
         if key.len() + decision.value.len() > ENTRY_MAX {
             refuse(ctx, request, op, Code::TooLarge);
             return Ok(());
         }
         if decision.code == Code::Full && ctx.mutant.is(Mutant::FullUnrecorded) {
-            let outcome = Outcome { origin: op, code: Code::Full, version: 0, result: 0 };
+            let outcome =
+                Outcome { origin: op, code: Code::Full, version: Version::NONE, result: 0 };
             answer_write(ctx, request, &outcome);
             return Ok(());
         }
         let fixed = ChainWriteBody {
-            base: state.as_ref().map_or(0, |s| s.version),
+            base: state.as_ref().map_or(Version::NONE, |s| s.version),
             stable: self.history.stable(),
             expiry_ms: decision.expiry_ms,
             result: decision.result,
@@ -117,7 +118,7 @@ impl Replica {
     ) -> Decision<'a> {
         let reserves = !ctx.mutant.is(Mutant::NoReserve);
         if decision.effect == Effect::Delete && !reserves && self.room(ctx) >= Room::Full {
-            return Decision::none(Code::Full, 0);
+            return Decision::none(Code::Full, Version::NONE);
         }
         let Decision { effect: Effect::Put, expiry_ms, ref value, .. } = decision else {
             return decision;
@@ -129,7 +130,7 @@ impl Replica {
             None => lacks(&self.newest_state(ctx, at, key)),
             Some(state) => lacks(state),
         };
-        if lacks { Decision::none(Code::Full, 0) } else { decision }
+        if lacks { Decision::none(Code::Full, Version::NONE) } else { decision }
     }
 
     /// Whether neither sessions nor pending know a write. If they do, it is answered, unless that
@@ -146,7 +147,7 @@ impl Replica {
         match self.sessions.standing(request.client, request.seq) {
             Standing::Known(outcome) => {
                 ctx.counters.duplicates += 1;
-                let absent = outcome.version == 0 && outcome.origin != Op::Batch;
+                let absent = outcome.version == Version::NONE && outcome.origin != Op::Batch;
                 let published = !absent || !self.is_hot(key);
                 if published || self.may_tell_absence(ctx, request, key) {
                     answer_write(ctx, request, &outcome);
@@ -191,7 +192,7 @@ impl Replica {
                     ctx,
                     request,
                     op,
-                    delegation.map_or((DelegationId::NONE, 0), |it| (it.number, it.delegated_at)),
+                    delegation.map_or(Default::default(), |it| (it.number, it.delegated_at)),
                 );
                 if !delegates {
                     ctx.heat.see_home_only(self.member.partition.keyspace, key);
@@ -203,7 +204,7 @@ impl Replica {
                 answer_write(ctx, request, &outcome);
             }
             Arrival::Refused(Code::Delegated) => {
-                refuse_delegated(ctx, request, op, (DelegationId::NONE, 0))
+                refuse_delegated(ctx, request, op, (DelegationId::NONE, Version::NONE))
             }
             Arrival::Refused(code) => refuse(ctx, request, op, code),
             Arrival::Forgotten => return Err(DropReason::StaleRequest),
@@ -220,9 +221,9 @@ impl Replica {
         key: &[u8],
         value: &[u8],
     ) {
-        let version = self.last_version + 1;
+        let version = self.last_version.next();
         let leaves = fixed.effect == Effect::Delegate as u8;
-        self.last_version = version + if leaves { span_left(ctx.mutant) } else { 0 };
+        self.last_version = version.saturating_add(if leaves { span_left(ctx.mutant) } else { 0 });
         let leaves_tombstone = [Effect::Delete, Effect::Abandon].map(|it| it as u8);
         let fixed = if leaves_tombstone.contains(&fixed.effect) {
             let collect_at = ctx.time + TOMBSTONE_GRACE;
@@ -231,17 +232,17 @@ impl Replica {
             fixed
         };
         let fixed = self.behind_batches(ctx, key, fixed);
-        let header = Header {
+        let mut header = Header {
             hop_flags: request.hop_flags & hop_flag::DIRECT,
             partition: self.member.id().0,
             epoch: self.member.epoch().0,
             bitmap: 0,
-            object_version: version,
             op: Op::ChainWrite as u8,
             flags: 0,
             count: 0,
             ..*request
         };
+        ChainWrite { version }.put(&mut header);
         let write = Write { header, fixed, key, value };
         if self.member.is_last() && !self.must_wait(ctx, &write) {
             self.commit(ctx, &write);
@@ -277,7 +278,7 @@ impl Replica {
 
     fn newest_state<E: Engine>(&self, ctx: &Context<'_, E>, at: &Header, key: &[u8]) -> State {
         let committed = ctx.engine.read(&self.member.key_ref(at, key), |record| match record {
-            None => State { version: 0, expiry_ms: 0, value: None },
+            None => State { version: Version::NONE, expiry_ms: 0, value: None },
             Some(Record { version, expiry_ms, tombstone, value }) => {
                 State { version, expiry_ms, value: (!tombstone).then(|| value.to_vec()) }
             }
@@ -302,7 +303,7 @@ fn decide<'a>(
     state: Option<&State>,
     mutant: MaybeMutant,
 ) -> Decision<'a> {
-    let absent = State { version: 0, expiry_ms: 0, value: None };
+    let absent = State { version: Version::NONE, expiry_ms: 0, value: None };
     let state = state.unwrap_or(&absent);
     let kept = |expiry_ms: u64| {
         let kept = time_of(state.expiry_of_value()) | expiry_ms & EXPIRY_BIG;
@@ -310,10 +311,10 @@ fn decide<'a>(
     };
     match *body {
         Body::Put { expiry_ms, value, .. } => Decision::put(value, kept(expiry_ms)),
-        Body::Del { .. } if state.value.is_none() => Decision::none(Code::NotFound, 0),
+        Body::Del { .. } if state.value.is_none() => Decision::none(Code::NotFound, Version::NONE),
         Body::Del { .. } => Decision::delete(),
         Body::Cas { expiry_ms, expect, new, .. } => {
-            let found = if state.value.is_some() { state.version } else { 0 };
+            let found = if state.value.is_some() { state.version } else { Version::NONE };
             let holds = match expect {
                 Expect::Version(version) => version == found,
                 Expect::Value(_) if is_big(state.expiry_ms) => false,
@@ -327,14 +328,16 @@ fn decide<'a>(
                     Decision { value, ..Decision::put(&[], kept(expiry_ms) | big) }
                 }
                 (true, New::Nothing) => Decision::delete(),
-                (false, New::Nothing) if found != 0 && mutant.is(Mutant::DeleteAnyway) => {
+                (false, New::Nothing)
+                    if found != Version::NONE && mutant.is(Mutant::DeleteAnyway) =>
+                {
                     Decision::delete()
                 }
                 (false, _) => Decision::none(Code::CasMismatch, found),
             }
         }
         Body::Incr { delta, .. } => decide_incr(delta, state),
-        _ => Decision::none(Code::NotFound, 0),
+        _ => Decision::none(Code::NotFound, Version::NONE),
     }
 }
 
@@ -366,9 +369,9 @@ impl<'a> Decision<'a> {
         Self { effect: Effect::Delete, ..Self::put(&[], 0) }
     }
 
-    fn none(code: Code, found: u64) -> Self {
+    fn none(code: Code, found: Version) -> Self {
         let value = (&[]).into();
-        Self { effect: Effect::None, code, expiry_ms: 0, result: found, value }
+        Self { effect: Effect::None, code, expiry_ms: 0, result: found.get(), value }
     }
 }
 

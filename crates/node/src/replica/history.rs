@@ -10,27 +10,28 @@ use crate::engine::Engine;
 use cluster::PartitionId;
 use machine::mix;
 use std::collections::BTreeMap;
+use wire::Version;
 
 /// The committed writes of a partition.
 #[derive(Debug, Default)]
 pub(crate) struct History {
     /// Every version up to this one is committed on every member.
-    stable: u64,
+    stable: Version,
     /// Versions above that are committed here, and whether they are on record.
-    above: BTreeMap<u64, bool>,
+    above: BTreeMap<Version, bool>,
     /// The sum over those up to `stable`.
     sum: u64,
     /// Versions on record that the sum has now: they go when that is on record.
-    summed: Vec<u64>,
+    summed: Vec<Version>,
 }
 
 impl History {
     /// One of which all is known up to this version.
-    pub(crate) fn up_to(stable: u64, sum: u64) -> Self {
+    pub(crate) fn up_to(stable: Version, sum: u64) -> Self {
         Self { stable, sum, ..Self::default() }
     }
 
-    pub(crate) fn stable(&self) -> u64 {
+    pub(crate) fn stable(&self) -> Version {
         self.stable
     }
 
@@ -40,26 +41,31 @@ impl History {
         self.sum
     }
 
-    pub(crate) fn holds(&self, version: u64) -> bool {
+    pub(crate) fn holds(&self, version: Version) -> bool {
         version <= self.stable || self.above.contains_key(&version)
     }
 
     /// A version that was on record as committed.
-    pub(crate) fn restore(&mut self, version: u64) {
+    pub(crate) fn restore(&mut self, version: Version) {
         if version > self.stable {
             self.above.insert(version, true);
         }
     }
 
     /// A version is committed here.
-    pub(crate) fn commit(&mut self, version: u64) {
+    pub(crate) fn commit(&mut self, version: Version) {
         if version > self.stable {
             self.above.entry(version).or_insert(false);
         }
     }
 
     /// Keeps a committed version on record for as long as it is above `stable`.
-    pub(crate) fn keep<E: Engine>(&mut self, engine: &mut E, partition: PartitionId, version: u64) {
+    pub(crate) fn keep<E: Engine>(
+        &mut self,
+        engine: &mut E,
+        partition: PartitionId,
+        version: Version,
+    ) {
         if let Some(recorded @ false) = self.above.get_mut(&version) {
             *recorded = true;
             engine.note(partition, &committed_name(version), Some(&[]));
@@ -67,13 +73,13 @@ impl History {
     }
 
     /// Every version up to this one is committed on every member. Says whether that is news.
-    pub(crate) fn raise(&mut self, stable: u64) -> bool {
+    pub(crate) fn raise(&mut self, stable: Version) -> bool {
         if stable <= self.stable {
             return false;
         }
         self.stable = stable;
         for (version, recorded) in self.above.extract_if(..=stable, |_, _| true) {
-            self.sum = self.sum.wrapping_add(mix(version));
+            self.sum = self.sum.wrapping_add(mix(version.get()));
             if recorded {
                 self.summed.push(version);
             }
@@ -89,7 +95,7 @@ impl History {
     }
 
     /// Takes over the sum over the versions up to `stable` from one who knows all of them.
-    pub(crate) fn adopt(&mut self, stable: u64, sum: u64) {
+    pub(crate) fn adopt(&mut self, stable: Version, sum: u64) {
         if self.stable == stable {
             self.sum = sum;
         }
@@ -97,10 +103,10 @@ impl History {
 }
 
 /// The name of the note that a version is committed: `v` and the version.
-fn committed_name(version: u64) -> [u8; 9] {
+fn committed_name(version: Version) -> [u8; 9] {
     let mut name = [b'v'; 9];
     if let Some((_, number)) = name.split_first_mut() {
-        number.copy_from_slice(&version.to_be_bytes());
+        number.copy_from_slice(&version.get().to_be_bytes());
     }
     name
 }
@@ -117,11 +123,11 @@ mod tests {
         let mut engine = MemoryEngine::new(StoreId(1));
         let mut history = History::default();
         for version in versions {
-            history.commit(*version);
-            history.keep(&mut engine, HERE, *version);
+            history.commit(Version::new(*version));
+            history.keep(&mut engine, HERE, Version::new(*version));
         }
         for stable in stable {
-            history.raise(*stable);
+            history.raise(Version::new(*stable));
         }
         history
     }
@@ -138,8 +144,8 @@ mod tests {
     fn a_version_counts_once_however_often_it_is_said_to_be_committed() {
         assert_eq!(after(&[1, 2, 2, 1], &[2]).sum(), after(&[1, 2], &[2]).sum());
         let mut history = after(&[1, 2], &[2]);
-        history.commit(1);
-        history.restore(2);
+        history.commit(Version::new(1));
+        history.restore(Version::new(2));
         assert_eq!(history.sum(), after(&[1, 2], &[2]).sum());
         assert!(history.above.is_empty());
     }

@@ -7,7 +7,7 @@ use crate::replica::member::place;
 use crate::replica::sessions::outcome::Outcome;
 use crate::shard::context::Context;
 use cluster::{Match, Mutant};
-use wire::{CopyEntries, CopyEntry, CopySessionBody, DropReason, Header, Op};
+use wire::{CopyEntries, CopyEntry, CopySessionBody, DropReason, Header, Op, RunPart, Version};
 
 impl Replica {
     /// The learner takes a piece.
@@ -32,11 +32,8 @@ impl Replica {
         let Some(tail) = self.member.predecessor() else { return Err(DropReason::NotFromMember) };
         let Some(to) = ctx.directory.endpoint(tail, self.member.id()) else { return Ok(()) };
         let place = self.member.position() - 1;
-        let version = header.object_version;
-        let kept = Header {
-            seq: header.seq,
-            ..self.member.message_header(ctx, place, Op::ChainCopied, version)
-        };
+        let mut kept = self.member.message_header(ctx, place, Op::ChainCopied);
+        RunPart::of(header).put(&mut kept);
         ctx.out.push(to, |out| {
             wire::emit(out, &kept, &[]);
         });
@@ -78,8 +75,8 @@ impl Replica {
             }
             CopyEntry::Delegations { key, delegations } => {
                 self.place_copied(ctx, key)?;
-                let delegations =
-                    Delegations::from_bytes(0, delegations).ok_or(DropReason::BadBody)?;
+                let delegations = Delegations::from_bytes(Version::NONE, delegations)
+                    .ok_or(DropReason::BadBody)?;
                 self.take_delegations(ctx, key, delegations);
             }
             CopyEntry::End(end) => {

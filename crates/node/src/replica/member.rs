@@ -101,20 +101,13 @@ impl Member {
     }
 
     /// The header of a message to the member at `place` of the chain.
-    pub(crate) fn message_header<E>(
-        &self,
-        ctx: &Context<'_, E>,
-        place: usize,
-        op: Op,
-        version: u64,
-    ) -> Header {
+    pub(crate) fn message_header<E>(&self, ctx: &Context<'_, E>, place: usize, op: Op) -> Header {
         let mut header = Header {
             partition: self.id().0,
             epoch: self.epoch().0,
             node: ctx.directory.me.0,
             load: ctx.load,
             chain_pos: u8::try_from(place).expect("chains are at most CHAIN_MAX long"),
-            object_version: version,
             op: op as u8,
             keyspace: self.partition.keyspace.0,
             ..Header::default()

@@ -4,15 +4,17 @@
 //! forgotten, `g` and the upload of a value that was replaced, `p` and a pending version, `s` and a
 //! request id, `m` and a key, `t` and a key, `v` and a committed version.
 
+use wire::Version;
+
 /// The name of the note that keeps the newest version of an outcome that was forgotten. It comes
 /// before those of sessions, which are what is left.
 pub(crate) const FORGOTTEN_NAME: &[u8] = b"f";
 
 /// The name of the note that keeps a pending write.
-pub(crate) fn pending_name(version: u64) -> [u8; 9] {
+pub(crate) fn pending_name(version: Version) -> [u8; 9] {
     let mut name = [b'p'; 9];
     if let Some((_, number)) = name.split_first_mut() {
-        number.copy_from_slice(&version.to_be_bytes());
+        number.copy_from_slice(&version.get().to_be_bytes());
     }
     name
 }

@@ -6,11 +6,11 @@ use crate::replica::Replica;
 use crate::replica::history::History;
 use crate::replica::pending::PENDING_MAX;
 use crate::replica::write::Write;
-use cluster::{is_plausible_revision, is_plausible_version};
+use cluster::is_plausible_revision;
 use machine::Instant;
 use wire::{
     Body, ChainWriteBody, CopyEndBody, CopyEntry, DropReason, Effect, Header, RecallBody, Revision,
-    VERSION_MAX,
+    Version,
 };
 
 impl Replica {
@@ -31,7 +31,7 @@ impl Replica {
             Body::ChainStable { .. } => self.may_lack_some() || self.knows_up_to(header),
             Body::ChainCopy(entries) => entries.iter().all(|entry| is_plausible(now, &entry)),
             Body::HotCopied | Body::HotPublish => !self.caught_up || self.knows_up_to(header),
-            _ => is_plausible_version(header.object_version),
+            _ => header.object_version.is_plausible(),
         };
         if can_be { Ok(()) } else { Err(DropReason::Implausible) }
     }
@@ -51,26 +51,26 @@ impl Replica {
     fn can_be_written(&self, write: &Write<'_>) -> bool {
         let (version, stable) = (write.version(), write.fixed.stable);
         // Who may lack some is told by the write how far the others are.
-        let told = if self.may_lack_some() { stable } else { 0 };
+        let told = if self.may_lack_some() { stable } else { Version::NONE };
         let near = version <= self.last_version.max(told).saturating_add(AHEAD_MAX);
         let known = stable <= self.last_version.max(version);
         let older = write.fixed.base < version && write.bases().all(|base| base < version);
-        version > 0 && is_plausible_version(version) && near && known && older
+        !version.is_none() && version.is_plausible() && near && known && older
     }
 
     /// Whether the head can give out another version. It always can, unless its store was damaged.
     pub(crate) fn can_number(&self) -> bool {
-        is_plausible_version(self.last_version.saturating_add(1))
+        self.last_version.saturating_add(1).is_plausible()
     }
 
     /// Takes the counters of the store: of what cannot be, what can.
     pub(crate) fn restore_counters(
         &mut self,
-        last: u64,
-        (stable, sum): (u64, u64),
-        collected: u64,
+        last: Version,
+        (stable, sum): (Version, u64),
+        collected: Version,
     ) {
-        self.last_version = self.last_version.max(last.min(VERSION_MAX as u64));
+        self.last_version = self.last_version.max(last.min(Version::MAX));
         // That everything is stable is never more than a help.
         let possible = stable <= self.last_version;
         self.history = if possible { History::up_to(stable, sum) } else { History::default() };
@@ -104,27 +104,27 @@ fn marks_can_be(now: Instant, fixed: &ChainWriteBody, value: &[u8]) -> bool {
 }
 
 /// Whether the newest write of a delegation, if there is one, has a version of it.
-fn can_be_of_delegation(delegated_at: u64, newest: u64) -> bool {
-    let after = newest.checked_sub(delegated_at);
-    is_plausible_version(delegated_at)
-        && (newest == 0 || after.is_some_and(|it| (1..=SPAN).contains(&it)))
+fn can_be_of_delegation(delegated_at: Version, newest: Version) -> bool {
+    let after = newest.checked_since(delegated_at);
+    delegated_at.is_plausible()
+        && (newest.is_none() || after.is_some_and(|it| (1..=SPAN).contains(&it)))
 }
 
 fn is_plausible(now: Instant, entry: &CopyEntry<'_>) -> bool {
     match entry {
-        CopyEntry::Record { version, .. } => is_plausible_version(*version),
-        CopyEntry::Session(it) => is_plausible_version(it.version),
-        CopyEntry::Ended(it) => is_plausible_version(it.newest),
+        CopyEntry::Record { version, .. } => version.is_plausible(),
+        CopyEntry::Session(it) => it.version.is_plausible(),
+        CopyEntry::Ended(it) => it.newest.is_plausible(),
         CopyEntry::Registration { generation, .. } => {
             is_plausible_revision(now, generation.order())
         }
         CopyEntry::Delegations { delegations, .. } => {
-            crate::hot::delegation::records::Delegations::from_bytes(0, delegations)
+            crate::hot::delegation::records::Delegations::from_bytes(Version::NONE, delegations)
                 .is_some_and(|it| it.are_plausible(now))
         }
         CopyEntry::End(CopyEndBody { last_version, stable, collected, forgotten, .. }) => {
             let newest = [stable, collected, forgotten].into_iter().max();
-            is_plausible_version(*last_version) && newest <= Some(last_version)
+            last_version.is_plausible() && newest <= Some(last_version)
         }
     }
 }
@@ -139,7 +139,7 @@ impl crate::hot::delegation::records::Delegations {
         });
         let present = self.present.as_ref();
         over && present.is_none_or(|it| {
-            is_plausible_revision(now, it.number.order()) && is_plausible_version(it.delegated_at)
+            is_plausible_revision(now, it.number.order()) && it.delegated_at.is_plausible()
         })
     }
 }

@@ -2,20 +2,20 @@
 
 use crate::replica::write::{Pending, Write, changes_registration, changes_state};
 use std::collections::{BTreeMap, BTreeSet};
-use wire::Effect;
+use wire::{Effect, Version};
 
 /// Pending writes by version, and what finds them by anything else.
 #[derive(Debug, Default)]
 pub(crate) struct PendingWrites {
-    by_version: BTreeMap<u64, Pending>,
+    by_version: BTreeMap<Version, Pending>,
     /// Versions per key, ascending.
-    by_key: BTreeMap<Box<[u8]>, Vec<u64>>,
+    by_key: BTreeMap<Box<[u8]>, Vec<Version>>,
     /// Version per request id.
-    by_request: BTreeMap<(u64, u64), u64>,
+    by_request: BTreeMap<(u64, u64), Version>,
     /// Those of batches.
-    batches: BTreeSet<u64>,
+    batches: BTreeSet<Version>,
     /// Those that the head keeps back until the switch knows of what they show.
-    kept_back: BTreeSet<u64>,
+    kept_back: BTreeSet<Version>,
     bytes: u64,
 }
 
@@ -39,7 +39,7 @@ impl PendingWrites {
         assert!(known.is_none(), "a version is recorded once");
     }
 
-    pub(crate) fn remove(&mut self, version: u64) -> Option<Pending> {
+    pub(crate) fn remove(&mut self, version: Version) -> Option<Pending> {
         let pending = self.by_version.remove(&version)?;
         self.bytes -= pending.bytes();
         self.by_request.remove(&(pending.header.client, pending.header.seq));
@@ -74,29 +74,29 @@ impl PendingWrites {
         self.bytes
     }
 
-    pub(crate) fn contains(&self, version: u64) -> bool {
+    pub(crate) fn contains(&self, version: Version) -> bool {
         self.by_version.contains_key(&version)
     }
 
-    pub(crate) fn get(&self, version: u64) -> Option<&Pending> {
+    pub(crate) fn get(&self, version: Version) -> Option<&Pending> {
         self.by_version.get(&version)
     }
 
-    pub(crate) fn get_mut(&mut self, version: u64) -> Option<&mut Pending> {
+    pub(crate) fn get_mut(&mut self, version: Version) -> Option<&mut Pending> {
         self.by_version.get_mut(&version)
     }
 
     /// All versions, ascending.
-    pub(crate) fn versions(&self) -> Vec<u64> {
+    pub(crate) fn versions(&self) -> Vec<Version> {
         self.by_version.keys().copied().collect()
     }
 
-    pub(crate) fn oldest(&self) -> Option<u64> {
+    pub(crate) fn oldest(&self) -> Option<Version> {
         self.by_version.keys().next().copied()
     }
 
     /// Versions of this key, ascending.
-    pub(crate) fn versions_of(&self, key: &[u8]) -> &[u64] {
+    pub(crate) fn versions_of(&self, key: &[u8]) -> &[Version] {
         self.by_key.get(key).map_or(&[], Vec::as_slice)
     }
 
@@ -118,7 +118,7 @@ impl PendingWrites {
     }
 
     /// Version of the newest of this key, whatever it does.
-    pub(crate) fn newest_version(&self, key: &[u8]) -> Option<u64> {
+    pub(crate) fn newest_version(&self, key: &[u8]) -> Option<Version> {
         self.versions_of(key).last().copied()
     }
 
@@ -137,7 +137,7 @@ impl PendingWrites {
 
     /// The version of a request.
     pub(crate) fn of_request(&self, client: u64, seq: u64) -> Option<u64> {
-        self.by_request.get(&(client, seq)).copied()
+        self.by_request.get(&(client, seq)).copied().map(Version::get)
     }
 
     /// Whether any is of this client.
@@ -152,9 +152,9 @@ impl PendingWrites {
 
     /// Those that were computed from `base`, and of which a copy may have come to the successor
     /// before it: either was sent more than once.
-    pub(crate) fn held_up_by(&self, base: u64) -> Vec<u64> {
+    pub(crate) fn held_up_by(&self, base: Version) -> Vec<Version> {
         let Some(before) = self.get(base) else { return Vec::new() };
-        let held_up = |version: &u64| {
+        let held_up = |version: &Version| {
             self.get(*version).is_some_and(|p| {
                 let depends = p.write().bases().any(|it| it == base);
                 depends && !p.acknowledged && before.resends + p.resends > 0
@@ -172,7 +172,7 @@ impl PendingWrites {
     }
 
     /// A version and all that it was computed from, and so on.
-    pub(crate) fn line_of(&self, version: u64) -> BTreeSet<u64> {
+    pub(crate) fn line_of(&self, version: Version) -> BTreeSet<Version> {
         let (mut line, mut at) = (BTreeSet::from([version]), Some(version));
         while let Some(next) = at {
             let write = self.get(next).map(Pending::write);
@@ -185,23 +185,23 @@ impl PendingWrites {
     }
 
     /// Version of the newest of this key that does anything at all.
-    pub(crate) fn last_to_depend_on(&self, key: &[u8]) -> Option<u64> {
+    pub(crate) fn last_to_depend_on(&self, key: &[u8]) -> Option<Version> {
         let does = |write: &Write<'_>| write.effect().is_some_and(|it| it != Effect::None);
         self.of_key(key).rev().find(does).map(|write| write.version())
     }
 
     /// Whether a batch of this key is among them.
     pub(crate) fn has_batch_of(&self, key: &[u8]) -> bool {
-        let in_batch = |version: &u64| self.batches.contains(version);
+        let in_batch = |version: &Version| self.batches.contains(version);
         !self.batches.is_empty() && self.versions_of(key).iter().any(in_batch)
     }
 
-    pub(crate) fn keep_back(&mut self, version: u64) {
+    pub(crate) fn keep_back(&mut self, version: Version) {
         self.kept_back.insert(version);
     }
 
     /// Keeps a write back no more; says whether it was.
-    pub(crate) fn let_go(&mut self, version: u64) -> bool {
+    pub(crate) fn let_go(&mut self, version: Version) -> bool {
         self.kept_back.remove(&version)
     }
 
@@ -210,7 +210,7 @@ impl PendingWrites {
     }
 
     /// Versions that are kept back, ascending.
-    pub(crate) fn kept_back(&self) -> Vec<u64> {
+    pub(crate) fn kept_back(&self) -> Vec<Version> {
         self.kept_back.iter().copied().collect()
     }
 }
@@ -226,10 +226,18 @@ mod tests {
     use wire::{ChainStep, ChainSteps, ChainWriteBody, Header};
 
     fn write<'a>(version: u64, base: u64, key: &'a [u8], effect: Effect) -> Write<'a> {
-        let header =
-            Header { object_version: version, client: 7, seq: version, ..Header::default() };
-        let fixed =
-            ChainWriteBody { base, effect: effect as u8, ordered: 1, ..ChainWriteBody::default() };
+        let header = Header {
+            object_version: Version::new(version),
+            client: 7,
+            seq: version,
+            ..Header::default()
+        };
+        let fixed = ChainWriteBody {
+            base: Version::new(base),
+            effect: effect as u8,
+            ordered: 1,
+            ..ChainWriteBody::default()
+        };
         Write { header, fixed, key, value: &[] }
     }
 
@@ -239,7 +247,7 @@ mod tests {
             let (key, base, effect) = (*key, *base, Effect::Put);
             ChainSteps::push(
                 &mut value,
-                &ChainStep { key, effect, base, expiry_ms: 0, value: &[] },
+                &ChainStep { key, effect, base: Version::new(base), expiry_ms: 0, value: &[] },
             );
         }
         value
@@ -253,17 +261,19 @@ mod tests {
         let batch = Write { value: &value, ..write(2, 0, b"a", Effect::Batch) };
         pending.insert(batch.to_pending(Instant(0)));
         pending.insert(put);
-        assert_eq!((pending.versions_of(b"a"), pending.versions_of(b"b")), (&[1, 2][..], &[2][..]));
-        assert_eq!(pending.newest(b"a").map(|it| it.version()), Some(2));
-        assert_eq!((pending.of_request(7, 2), pending.is_busy(7)), (Some(2), true));
+        let [first, second] = [1, 2].map(Version::new);
+        let of = |key: &[u8]| pending.versions_of(key).to_vec();
+        assert_eq!((of(b"a"), of(b"b")), (vec![first, second], vec![second]));
+        assert_eq!(pending.newest(b"a").map(|it| it.version()), Some(Version::new(2)));
+        assert_eq!((pending.of_request(7, 2), pending.is_busy(7)), (Some(second.get()), true));
         assert!(pending.has_batch_of(b"b"));
-        pending.keep_back(2);
-        assert_eq!(pending.line_of(2), BTreeSet::from([1, 2]));
-        assert!(pending.remove(2).is_some() && pending.remove(2).is_none());
-        assert_eq!((pending.versions_of(b"a"), pending.versions_of(b"b")), (&[1][..], &[][..]));
+        pending.keep_back(second);
+        assert_eq!(pending.line_of(second), BTreeSet::from([first, second]));
+        assert!(pending.remove(second).is_some() && pending.remove(second).is_none());
+        assert_eq!((pending.versions_of(b"a"), pending.versions_of(b"b")), (&[first][..], &[][..]));
         assert!(!pending.has_batch_of(b"b") && pending.kept_back().is_empty());
         assert_eq!(pending.of_request(7, 2), None);
-        assert!(pending.remove(1).is_some() && !pending.is_busy(7));
+        assert!(pending.remove(first).is_some() && !pending.is_busy(7));
         assert_eq!((pending.len(), pending.bytes()), (0, 0));
     }
 
@@ -274,10 +284,10 @@ mod tests {
             let write = write(version, version - 1, b"a", Effect::Put);
             pending.insert(write.to_pending(Instant(0)));
         }
-        assert!(pending.held_up_by(1).is_empty(), "each was sent once");
-        pending.get_mut(1).expect("it is pending").resends = 1;
-        assert_eq!(pending.held_up_by(1), [2]);
-        pending.get_mut(2).expect("it is pending").acknowledged = true;
-        assert!(pending.held_up_by(1).is_empty());
+        assert!(pending.held_up_by(Version::new(1)).is_empty(), "each was sent once");
+        pending.get_mut(Version::new(1)).expect("it is pending").resends = 1;
+        assert_eq!(pending.held_up_by(Version::new(1)), [Version::new(2)]);
+        pending.get_mut(Version::new(2)).expect("it is pending").acknowledged = true;
+        assert!(pending.held_up_by(Version::new(1)).is_empty());
     }
 }

@@ -14,8 +14,8 @@ use crate::shard::context::Context;
 use crate::shard::reply::{refuse, reply_endpoint, reply_header, send};
 use cluster::{Keyspace, KeyspaceId, Match, Mutant};
 use wire::{
-    Code, DATAGRAM_MAX, DropReason, Effect, Entry, GetReplyBody, HEADER_LEN, Header, HotGet,
-    MgetEntryBody, MgetKey, MgetKeys, Op, flag, hop_flag,
+    ChainExpire, Code, DATAGRAM_MAX, DropReason, Effect, Entry, GetReplyBody, HEADER_LEN, Header,
+    HotGet, MgetEntryBody, MgetKey, MgetKeys, Op, Version, flag, hop_flag,
 };
 
 impl Replica {
@@ -82,11 +82,11 @@ impl Replica {
     }
 
     /// What is said to be the version of a key that has no record.
-    fn version_of_none(&self, key: &[u8]) -> u64 {
+    fn version_of_none(&self, key: &[u8]) -> Version {
         let delegated = self.delegations.present(key).is_some();
         let newest =
             if delegated { Some(self.absent_version(key)) } else { self.propagations.newest(key) };
-        newest.unwrap_or(0)
+        newest.unwrap_or(Version::NONE)
     }
 
     /// The mutant: a value that could still vanish is shown.
@@ -127,7 +127,7 @@ impl Replica {
 
     /// Tells the head of a part that belongs to nothing.
     pub(crate) fn tell_stray<E: Engine>(&self, ctx: &mut Context<'_, E>, at: &Header, key: &[u8]) {
-        self.ask_to_expire(ctx, at, key, 0);
+        self.ask_to_expire(ctx, at, key, Version::NONE);
     }
 
     /// Tells the head that somebody asked for a value whose time has come.
@@ -136,7 +136,7 @@ impl Replica {
         ctx: &mut Context<'_, E>,
         at: &Header,
         key: &[u8],
-        version: u64,
+        version: Version,
     ) {
         let Some(to) = self
             .member
@@ -146,12 +146,13 @@ impl Replica {
         else {
             return;
         };
-        let header = Header {
+        let mut header = Header {
             key_len: u16::try_from(key.len()).expect("keys are at most KEY_MAX long"),
             match_value: at.match_value,
             keyhash: at.keyhash,
-            ..self.member.message_header(ctx, 0, Op::ChainExpire, version)
+            ..self.member.message_header(ctx, 0, Op::ChainExpire)
         };
+        ChainExpire { version }.put(&mut header);
         ctx.out.push(to, |out| {
             wire::emit(out, &header, &[key]);
         });
@@ -256,7 +257,7 @@ impl Replica {
         answer: &mut MgetAnswer,
     ) {
         let keyspace = self.member.partition.keyspace;
-        let floor = u64::try_from(slot.match_value).unwrap_or(u64::MAX);
+        let floor = slot.floor();
         let Some(at) = self.member.place_of(ctx, slot.key) else { return };
         if self.delegations.present(slot.key).is_none() {
             // It has not left yet, or may not for now: perhaps only this tail has what is newest.
@@ -293,7 +294,7 @@ impl Replica {
         let (now, place) = (ctx.time, self.member.key_ref(at, key));
         let read = |record: Option<Record<'_>>, answer: &mut MgetAnswer| {
             let code = judge(key, record.as_ref(), now);
-            let version = record.map_or(0, |r| r.version);
+            let version = record.map_or(Version::NONE, |r| r.version);
             let found = record.filter(|_| code == Code::Ok);
             let entry = found.as_ref().map_or(Entry { version, ..Entry::default() }, entry);
             let added = answer.try_push(index, code, &entry);

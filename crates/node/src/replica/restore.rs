@@ -8,9 +8,9 @@ use crate::replica::digest::Digest;
 use crate::replica::sessions::outcome::Outcome;
 use crate::replica::write::Write;
 use crate::shard::timers::Timers;
-use cluster::{is_plausible_revision, is_plausible_version};
+use cluster::is_plausible_revision;
 use machine::Instant;
-use wire::{Body, Header, Packet, PartKey};
+use wire::{Body, Header, Packet, PartKey, Version};
 
 impl Replica {
     /// Takes in whatever the engine remembers of the partition.
@@ -25,18 +25,19 @@ impl Replica {
                     let [last, stable, sum, collected, digest] =
                         [last, stable, sum, collected, digest].map(|it| u64::from_be_bytes(*it));
                     self.digest = Digest(digest);
+                    let [last, stable, collected] = [last, stable, collected].map(Version::new);
                     self.restore_counters(last, (stable, sum), collected);
                 }
             }
             Some((b'f', [])) => {
                 if let ([forgotten], []) = note.as_chunks::<8>() {
-                    self.sessions.lacks_up_to(u64::from_be_bytes(*forgotten));
+                    self.sessions.lacks_up_to(Version::new(u64::from_be_bytes(*forgotten)));
                 }
             }
             // Counters come before it and the next, by the order of the names.
             Some((b'e', client)) => {
                 if let (Ok(client), ([newest], [])) = (client.try_into(), note.as_chunks::<8>()) {
-                    let newest = u64::from_be_bytes(*newest).min(self.last_version);
+                    let newest = Version::new(u64::from_be_bytes(*newest)).min(self.last_version);
                     self.sessions.ended.note(now, u64::from_be_bytes(client), newest);
                 }
             }
@@ -49,7 +50,7 @@ impl Replica {
             }
             Some((b'v', version)) => {
                 if let Ok(version) = version.try_into().map(u64::from_be_bytes) {
-                    self.history.restore(version);
+                    self.history.restore(Version::new(version));
                 }
             }
             Some((b'p', _)) => {
@@ -64,7 +65,7 @@ impl Replica {
             Some((b'm', key)) => {
                 let can_be = |registration: &Registration| {
                     is_plausible_revision(now, registration.generation.order())
-                        && is_plausible_version(registration.version)
+                        && registration.version.is_plausible()
                 };
                 if let Some(registration) = Registration::from_note(note).filter(can_be) {
                     self.registrations.change(key, registration);
@@ -96,7 +97,9 @@ impl Replica {
     pub(crate) fn note_counters<E: Engine>(&mut self, engine: &mut E) {
         let (stable, sum) = (self.history.stable(), self.history.sum());
         let mut note = [0; 40];
-        let words = [self.last_version, stable, sum, self.collected, self.digest.0];
+        let [last, stable, collected] =
+            [self.last_version, stable, self.collected].map(Version::get);
+        let words = [last, stable, sum, collected, self.digest.0];
         for (to, word) in note.chunks_exact_mut(8).zip(words) {
             to.copy_from_slice(&word.to_be_bytes());
         }

@@ -50,7 +50,7 @@ impl Replica {
         }
         for (place, member) in self.member.partition.chain.iter().enumerate().skip(1) {
             let Some(to) = ctx.directory.endpoint(*member, self.member.id()) else { continue };
-            let header = self.member.message_header(ctx, place, Op::ChainGoodbye, 0);
+            let header = self.member.message_header(ctx, place, Op::ChainGoodbye);
             ctx.out.push(to, |out| {
                 wire::emit(out, &Header { client, ..header }, &[]);
             });

@@ -2,11 +2,11 @@
 
 use crate::replica::sessions::outcome::Outcome;
 use machine::Instant;
-use wire::{ChainStep, ChainSteps, ChainWriteBody, Code, Effect, Header, Op};
+use wire::{ChainStep, ChainSteps, ChainWrite, ChainWriteBody, Code, Effect, Header, Op, Version};
 
 /// A write on its way down the chain, borrowed from a packet or from a [`Pending`].
 ///
-/// The header is that of its CHAIN_WRITE; `object_version` is its version.
+/// The header is that of its CHAIN_WRITE.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Write<'a> {
     pub(crate) header: Header,
@@ -34,8 +34,8 @@ pub(crate) struct Pending {
 }
 
 impl Write<'_> {
-    pub(crate) fn version(&self) -> u64 {
-        self.header.object_version
+    pub(crate) fn version(&self) -> Version {
+        ChainWrite::of(&self.header).version
     }
 
     /// The low-water mark of its client.
@@ -54,8 +54,8 @@ impl Write<'_> {
         // A write without effect tells the version that it found, not its own.
         let found = self.effect()? == Effect::None;
         let version = match (found, origin) {
-            (true, Op::Batch) => 0,
-            (true, _) => self.fixed.result,
+            (true, Op::Batch) => Version::NONE,
+            (true, _) => Version::new(self.fixed.result),
             (false, _) => self.version(),
         };
         Some(Outcome { origin, code, version, result: self.fixed.result })
@@ -138,7 +138,7 @@ impl<'a> Write<'a> {
     }
 
     /// The versions that must have arrived before it.
-    pub(crate) fn bases(&self) -> impl Iterator<Item = u64> + use<'a> {
+    pub(crate) fn bases(&self) -> impl Iterator<Item = Version> + use<'a> {
         let one = (!self.is_batch() && self.fixed.ordered != 0).then_some(self.fixed.base);
         one.into_iter().chain(self.steps().map(|step| step.base))
     }

@@ -13,7 +13,7 @@ use cluster::{
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use wire::Revision;
+use wire::{Revision, Version};
 
 /// What the engine holds of one partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,7 +27,7 @@ pub(crate) struct ReplicaRecord {
     pub(crate) epoch: Epoch,
     /// Of a replica record that was taken in an earlier incarnation and has not been compared with
     /// the others since: every version up to this one is certainly here.
-    pub(crate) base: Option<u64>,
+    pub(crate) base: Option<Version>,
 }
 
 /// All replica records of a shard, and whose data it is.
@@ -167,7 +167,7 @@ impl ReplicaRecords {
         engine: &mut E,
         id: PartitionId,
         caught_up: bool,
-        base: Option<u64>,
+        base: Option<Version>,
     ) {
         if let Some(replica_record) = self.replica_records.get(&id).copied() {
             self.take(engine, ReplicaRecord { caught_up, base, ..replica_record });
@@ -263,7 +263,7 @@ impl ReplicaRecord {
             &first.0.to_be_bytes(),
             &last.0.to_be_bytes(),
             &self.since.get().to_be_bytes(),
-            &self.base.unwrap_or(0).to_be_bytes(),
+            &self.base.unwrap_or(Version::NONE).get().to_be_bytes(),
             &self.epoch.0.to_be_bytes(),
         ];
         for (to, byte) in note.iter_mut().zip(fields.concat()) {
@@ -291,7 +291,7 @@ impl ReplicaRecord {
             since: Revision::new(u64::from_be_bytes(*since)),
             caught_up: flags & 1 != 0,
             epoch: Epoch(u32::from_be_bytes(epoch.try_into().ok()?)),
-            base: (flags & 2 != 0).then_some(u64::from_be_bytes(*base)),
+            base: (flags & 2 != 0).then_some(Version::new(u64::from_be_bytes(*base))),
         })
     }
 }
@@ -320,8 +320,13 @@ mod tests {
         };
         for (caught_up, base) in [(false, None), (true, Some(0)), (true, Some(9)), (false, Some(8))]
         {
-            let replica_record =
-                ReplicaRecord { area, since: Revision::new(77), caught_up, epoch: Epoch(5), base };
+            let replica_record = ReplicaRecord {
+                area,
+                since: Revision::new(77),
+                caught_up,
+                epoch: Epoch(5),
+                base: base.map(Version::new),
+            };
             assert_eq!(
                 ReplicaRecord::from_note(PartitionId(9), &replica_record.to_note()),
                 Some(replica_record)

@@ -78,7 +78,7 @@ pub(crate) fn refuse<E: Engine>(ctx: &mut Context<'_, E>, request: &Header, op: 
     }
     let header = Header {
         bitmap: if op == Op::Mget { request.bitmap } else { 0 },
-        object_version: if op == Op::Range { request.object_version } else { 0 },
+        object_version: if op == Op::Range { request.object_version } else { Version::NONE },
         ..reply_header(ctx, request, op, code)
     };
     send(ctx, &header, &[]);
@@ -90,7 +90,7 @@ pub(crate) fn refuse_session<E: Engine>(
     ctx: &mut Context<'_, E>,
     request: &Header,
     op: Op,
-    version: u64,
+    version: Version,
 ) {
     let header = reply_header(ctx, request, op, Code::NoSession);
     send(ctx, &Header { object_version: version, ..header }, &[]);
@@ -102,10 +102,10 @@ pub(crate) fn refuse_delegated<E: Engine>(
     ctx: &mut Context<'_, E>,
     request: &Header,
     op: Op,
-    (delegation, left): (DelegationId, u64),
+    (delegation, delegated_at): (DelegationId, Version),
 ) {
     let mut header = reply_header(ctx, request, op, Code::Delegated);
-    DelegatedReply { delegated_at: Version::new(left), delegation }.put(&mut header);
+    DelegatedReply { delegated_at, delegation }.put(&mut header);
     send(ctx, &header, &[]);
 }
 

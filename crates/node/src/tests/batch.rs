@@ -2,7 +2,7 @@
 
 use super::hot::HOT;
 use super::*;
-use wire::{BatchReplyBody, Change, Condition, Revision, Step};
+use wire::{BatchReplyBody, Change, Condition, Revision, Step, Version};
 
 /// A step that writes whatever is there.
 fn put<'a>(key: &'a [u8], value: &'a [u8]) -> Step<'a> {
@@ -58,7 +58,7 @@ fn a_batch_writes_all_of_its_keys_under_one_version_or_none() {
         assert_eq!(chain.batch_reply(), (Code::Ok, 1, 0));
         let delete = Step { change: Change::Delete, ..put(b"b", b"") };
         let steps = [
-            on(Condition::Version(1), put(b"a", b"3")),
+            on(Condition::Version(Version::new(1)), put(b"a", b"3")),
             on(Condition::Present, delete),
             check(b"c", Condition::Absent),
         ];
@@ -67,7 +67,7 @@ fn a_batch_writes_all_of_its_keys_under_one_version_or_none() {
         assert_eq!(chain.batch_reply(), (Code::Ok, 2, 0));
         assert_eq!(chain.get(b"a").as_deref(), Some(&b"3"[..]));
         assert_eq!(chain.get(b"b"), None);
-        chain.batch(&[put(b"b", b"4"), on(Condition::Version(1), put(b"a", b"5"))]);
+        chain.batch(&[put(b"b", b"4"), on(Condition::Version(Version::new(1)), put(b"a", b"5"))]);
         chain.settle();
         assert_eq!(chain.batch_reply(), (Code::CasMismatch, 0, 1));
         chain.batch(&[check(b"b", Condition::Present), put(b"a", b"5")]);
@@ -149,7 +149,10 @@ fn a_batch_waits_for_everything_that_it_was_computed_from() {
     chain.put(b"b", b"2");
     chain.settle();
     chain.only_reply();
-    chain.batch(&[check(b"b", Condition::Version(2)), on(Condition::Version(1), put(b"a", b"3"))]);
+    chain.batch(&[
+        check(b"b", Condition::Version(Version::new(2))),
+        on(Condition::Version(Version::new(1)), put(b"a", b"3")),
+    ]);
     chain.settle();
     assert!(chain.replies.is_empty(), "the tail does not know of a's first value");
     chain.wires.push_back(late);
@@ -203,10 +206,10 @@ fn a_batch_of_a_hot_key_is_shown_when_the_switch_lets_nobody_answer_below_it() {
 #[test]
 fn a_hot_key_that_is_only_checked_is_covered_as_it_was_found() {
     let mut chain = Chain::hot_of(3);
-    chain.batch(&[put(b"b", b"1"), check(HOT, Condition::Version(1))]);
+    chain.batch(&[put(b"b", b"1"), check(HOT, Condition::Version(Version::new(1)))]);
     let (_, _, cover) = chain.wires.front().unwrap();
     let header = Header::read(Packet::parse(cover).unwrap().header());
-    assert_eq!((header.op, header.object_version), (Op::HotPublish as u8, 1));
+    assert_eq!((header.op, header.object_version), (Op::HotPublish as u8, Version::new(1)));
     chain.settle();
     assert_eq!(chain.batch_reply().0, Code::Ok);
     // What a failed one has found is covered as well.
@@ -214,10 +217,10 @@ fn a_hot_key_that_is_only_checked_is_covered_as_it_was_found() {
     chain.run();
     let newest = chain.replies.pop().unwrap().version;
     chain.replies.clear();
-    chain.batch(&[put(b"b", b"1"), check(HOT, Condition::Version(1))]);
+    chain.batch(&[put(b"b", b"1"), check(HOT, Condition::Version(Version::new(1)))]);
     let (_, _, cover) = chain.wires.front().unwrap();
     let header = Header::read(Packet::parse(cover).unwrap().header());
-    assert_eq!((header.op, header.object_version), (Op::HotPublish as u8, newest));
+    assert_eq!((header.op, header.object_version), (Op::HotPublish as u8, Version::new(newest)));
     chain.settle();
     assert_eq!(chain.batch_reply(), (Code::CasMismatch, 0, 1));
 }

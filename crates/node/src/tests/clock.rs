@@ -3,7 +3,7 @@
 use super::*;
 use cluster::{ClockAhead, ClockOrder};
 use wire::expiry::span;
-use wire::{CasBody, Change, Condition, GetReplyBody, Step, flag};
+use wire::{CasBody, Change, Condition, GetReplyBody, Step, Version, flag};
 
 const HOUR: ClockAhead = ClockAhead(3_600_000_000_000);
 
@@ -73,7 +73,8 @@ fn spans_are_fixed_in_swaps_and_batches_and_kept_by_increments() {
     assert_eq!(chain.times(b"b").0, begin + 30);
     let seq = chain.next();
     let header = Header { flags: flag::CAS_KEEP_VALUE, ..chain.stamped(Op::Cas, b"b", seq) };
-    let fixed = CasBody { expiry_ms: span(70), expect_version: version, expect_len: 0 };
+    let fixed =
+        CasBody { expiry_ms: span(70), expect_version: Version::new(version), expect_len: 0 };
     chain.now = chain.now + 10 * MS;
     chain.send(&header, &[&fixed.to_bytes(), b"b"]);
     chain.settle();

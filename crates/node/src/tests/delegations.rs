@@ -181,7 +181,7 @@ fn home_vouches_to_the_switch_for_a_delegated_key_that_only_multigets_ask_for() 
     let says = (publish.hop_flags, generation, publish.object_version, publish.code);
     assert_eq!(
         says,
-        (hop_flag::NEWEST, Generation::new(GENERATION), 1, Code::Ok as u8),
+        (hop_flag::NEWEST, Generation::new(GENERATION), Version::new(1), Code::Ok as u8),
         "what was left behind"
     );
     chain.settle();
@@ -411,7 +411,7 @@ fn of_many_overtaken_writes_the_newest_are_held() {
     let shown = (1..=7).map(|write| {
         let at = chain.wires.iter().position(|(_, _, bytes)| {
             let header = Header::read(Packet::parse(bytes).unwrap().header());
-            header.object_version == delegated_at + write
+            header.object_version == Version::new(delegated_at + write)
         });
         chain.deliver_wire(at.unwrap());
         while chain.under_way(Op::DelegationCommit) > 0 {

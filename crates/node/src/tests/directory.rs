@@ -293,14 +293,14 @@ impl World {
         if let Body::ChainWrite { fixed, .. } = packet.body().unwrap()
             && fixed.effect == Effect::None as u8
         {
-            self.bases.insert(header.seq, fixed.base);
+            self.bases.insert(header.seq, fixed.base.get());
         }
         if let Some(entry) = &mut self.entry {
             match Op::from_wire(header.op).unwrap() {
                 Op::HotCopied => {
-                    let _ = entry.holders.insert(header.node, header.object_version);
+                    let _ = entry.holders.insert(header.node, header.object_version.get());
                 }
-                Op::HotPublish => entry.floor = entry.floor.max(header.object_version),
+                Op::HotPublish => entry.floor = entry.floor.max(header.object_version.get()),
                 _ => {}
             }
         }
@@ -337,7 +337,7 @@ impl World {
             let (entry, _) = MgetEntryBody::split(&reply.payload).unwrap();
             (Code::from_wire(entry.code).unwrap(), entry.version)
         } else {
-            (reply.code, reply.version)
+            (reply.code, Version::new(reply.version))
         };
         if !code.is_decided() {
             return;
@@ -346,7 +346,7 @@ impl World {
         // A delete that found nothing tells of the one before it.
         let found = self.bases.get(&seq).copied().filter(|_| reply.op == Op::DelReply);
         let changed = matches!(reply.op, Op::PutReply | Op::DelReply) && found.is_none();
-        let version = found.unwrap_or(version);
+        let version = found.unwrap_or(version.get());
         let stale = if changed { version <= before } else { version < before };
         self.stale += u32::from(stale);
         self.told = self.told.max(version);

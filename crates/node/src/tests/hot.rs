@@ -120,7 +120,7 @@ impl Chain {
     fn answered(&mut self) -> (Code, u64) {
         let reply = self.only_reply();
         let (entry, _) = wire::MgetEntryBody::split(&reply.payload).unwrap();
-        (Code::from_wire(entry.code).unwrap(), entry.version)
+        (Code::from_wire(entry.code).unwrap(), entry.version.get())
     }
 
     fn ask_mget(&mut self, to: usize, floor: Option<u64>) {

@@ -6,7 +6,7 @@ use super::*;
 use machine::Rng;
 use wire::{
     ChainWriteBody, CopyEndBody, CopyEntry, DelegateBody, Effect, HEADER_LEN, Revision,
-    VERSION_MAX, hop_flag,
+    VERSION_MAX, Version, hop_flag,
 };
 
 const MAX: u64 = u64::MAX;
@@ -17,7 +17,7 @@ impl Chain {
         let header = Header {
             client: 0,
             node: from,
-            object_version: version,
+            object_version: Version::new(version),
             chain_pos: u8::try_from(to).unwrap(),
             lag: 0,
             key_len: 1,
@@ -79,10 +79,10 @@ fn no_write_is_further_ahead_than_what_may_be_pending() {
     let put = ChainWriteBody { effect: Effect::Put as u8, ..ChainWriteBody::default() };
     let far = [0, 1 << 50, VERSION_MAX as u64 + 1, MAX - 1, MAX];
     let mut cases: Vec<(u64, ChainWriteBody)> = far.map(|version| (version, put)).into();
-    cases.push((1, ChainWriteBody { stable: 2, ..put }));
-    cases.push((1, ChainWriteBody { stable: MAX, ..put }));
-    cases.push((1, ChainWriteBody { base: 1, ordered: 1, ..put }));
-    cases.push((1, ChainWriteBody { base: MAX, ordered: 1, ..put }));
+    cases.push((1, ChainWriteBody { stable: Version::new(2), ..put }));
+    cases.push((1, ChainWriteBody { stable: Version::new(MAX), ..put }));
+    cases.push((1, ChainWriteBody { base: Version::new(1), ordered: 1, ..put }));
+    cases.push((1, ChainWriteBody { base: Version::new(MAX), ordered: 1, ..put }));
     for (version, fixed) in cases {
         let mut chain = Chain::new(3);
         chain.forge_write((0, 1), version, fixed, b"v");
@@ -117,12 +117,17 @@ fn a_learner_takes_no_counters_that_contradict_each_other() {
     chain.run();
     chain.take_in_third();
     chain.wires.clear();
-    let end = CopyEndBody { last_version: 5, stable: 3, collected: 1, ..CopyEndBody::default() };
+    let end = CopyEndBody {
+        last_version: Version::new(5),
+        stable: Version::new(3),
+        collected: Version::new(1),
+        ..CopyEndBody::default()
+    };
     for end in [
-        CopyEndBody { last_version: MAX, ..end },
-        CopyEndBody { stable: 6, ..end },
-        CopyEndBody { collected: MAX, ..end },
-        CopyEndBody { forgotten: MAX, ..end },
+        CopyEndBody { last_version: Version::new(MAX), ..end },
+        CopyEndBody { stable: Version::new(6), ..end },
+        CopyEndBody { collected: Version::new(MAX), ..end },
+        CopyEndBody { forgotten: Version::new(MAX), ..end },
     ] {
         let mut payload = Vec::new();
         assert!(CopyEntry::End(end).push(&mut payload));
@@ -166,8 +171,15 @@ fn no_forged_number_ends_a_node_and_later_writes_still_work() {
             let (base, stable, expiry_ms) =
                 (extremes[pick(7)], extremes[pick(7)], extremes[pick(7)]);
             let (result, origin) = (extremes[pick(7)], Op::Put as u8);
-            let fixed =
-                ChainWriteBody { base, stable, expiry_ms, result, origin, effect, ordered: 1 };
+            let fixed = ChainWriteBody {
+                base: Version::new(base),
+                stable: Version::new(stable),
+                expiry_ms,
+                result,
+                origin,
+                effect,
+                ordered: 1,
+            };
             let bytes = fixed.to_bytes();
             let (first, second) =
                 (extremes[pick(7)].to_be_bytes(), extremes[pick(7)].to_be_bytes());
@@ -187,7 +199,7 @@ fn no_forged_number_ends_a_node_and_later_writes_still_work() {
                 seq: extremes[pick(7)],
                 lag: u16::try_from(pick(1 << 16)).unwrap(),
                 node: way.0,
-                object_version: extremes[pick(7)],
+                object_version: Version::new(extremes[pick(7)]),
                 chain_pos: u8::try_from(way.1).unwrap(),
                 op: op as u8,
                 key_len,
@@ -265,7 +277,7 @@ fn no_number_in_any_place_of_any_packet_ends_a_node() {
             let mut stamped = chain.stamped(op, b"k", 1);
             stamped.set_chain([0, 1, 2]);
             stamped.chain_pos = u8::try_from(position).unwrap();
-            stamped.object_version = 1;
+            stamped.object_version = Version::new(1);
             let mut bytes = [0; HEADER_LEN];
             stamped.write(&mut bytes);
             for (at, len) in (4..HEADER_LEN).flat_map(|at| [1, 2, 4, 8].map(|len| (at, len))) {
@@ -292,6 +304,9 @@ fn no_number_in_any_place_of_any_packet_ends_a_node() {
         let node = &mut chain.nodes[position];
         node.handle_timeout(now);
         node.flush().unwrap();
-        assert!(node.replicas[&PartitionId(1)].last_version < wire::VERSION_MAX as u64 / 2);
+        assert!(
+            node.replicas[&PartitionId(1)].last_version
+                < Version::new(wire::VERSION_MAX as u64 / 2)
+        );
     }
 }

@@ -3,7 +3,7 @@
 use super::vacating::Noted;
 use super::*;
 use crate::engine::Engine as _;
-use wire::Revision;
+use wire::{Revision, Version};
 
 impl Chain {
     /// Another epoch with this chain; the last of it is a learner if so.
@@ -286,7 +286,7 @@ fn a_commit_brings_what_it_was_computed_from() {
         let version = Header::read(Packet::parse(&bytes).unwrap().header()).object_version;
         if to == port(101) {
             chain.deliver(1, from, &bytes);
-        } else if version == 3 {
+        } else if version == Version::new(3) {
             chain.deliver(0, from, &bytes);
         }
         if chain.wires.is_empty() {

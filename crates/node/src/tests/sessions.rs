@@ -3,7 +3,7 @@
 use super::vacating::Noted;
 use super::*;
 use crate::replica::sessions::table::KEPT;
-use wire::{Fields as _, Revision, SinceBody};
+use wire::{Fields as _, Revision, SinceBody, Version};
 
 const ROOM: usize = 8;
 const LONG: Duration = Duration::from_millis(KEPT.as_millis() as u64 + 1_000);
@@ -19,7 +19,8 @@ impl Chain {
     fn incr_as(&mut self, client: u64, seq: u64, since: Option<(u64, u64)>) -> Option<Reply> {
         let mut header = Header { client, ..self.stamped(Op::Incr, b"n", seq) };
         let body = IncrBody { delta: 1 }.to_bytes();
-        let last = since.map(|(since, next)| SinceBody { since, next }.to_bytes());
+        let last =
+            since.map(|(since, next)| SinceBody { since: Version::new(since), next }.to_bytes());
         header.flags = if last.is_some() { flag::SINCE } else { 0 };
         self.send(&header, &[&body, b"n", last.as_ref().map_or(&[], |it| &it[..])]);
         self.settle();

@@ -1,6 +1,7 @@
 //! Scripts of updates: retries, conditions, increments, deletes and ends of values.
 
 use super::*;
+use wire::Version;
 
 #[test]
 fn a_retry_is_answered_and_not_applied() {
@@ -96,12 +97,15 @@ fn cas_compares_versions_or_values() {
         let reply = chain.only_reply();
         (reply.code, reply.version)
     };
-    assert_eq!(cas(&mut chain, 0, 5, b"", b"x"), (Code::CasMismatch, 0));
-    let (code, version) = cas(&mut chain, 0, 0, b"", b"one");
+    assert_eq!(cas(&mut chain, 0, Version::new(5), b"", b"x"), (Code::CasMismatch, 0));
+    let (code, version) = cas(&mut chain, 0, Version::NONE, b"", b"one");
     assert_eq!(code, Code::Ok);
-    assert_eq!(cas(&mut chain, 0, 0, b"", b"x"), (Code::CasMismatch, version));
-    assert_eq!(cas(&mut chain, flag::CAS_VALUE, 0, b"two", b"x"), (Code::CasMismatch, version));
-    let (code, _) = cas(&mut chain, flag::CAS_VALUE, 0, b"one", b"two");
+    assert_eq!(cas(&mut chain, 0, Version::NONE, b"", b"x"), (Code::CasMismatch, version));
+    assert_eq!(
+        cas(&mut chain, flag::CAS_VALUE, Version::NONE, b"two", b"x"),
+        (Code::CasMismatch, version)
+    );
+    let (code, _) = cas(&mut chain, flag::CAS_VALUE, Version::NONE, b"one", b"two");
     assert_eq!(code, Code::Ok);
     assert_eq!(chain.get(b"c").as_deref(), Some(&b"two"[..]));
 }
@@ -120,26 +124,34 @@ fn a_cas_deletes_or_keeps_the_value_that_it_expects() {
         (reply.code, reply.version)
     };
     let (delete, keep) = (flag::CAS_DELETE, flag::CAS_KEEP_VALUE);
-    assert_eq!(cas(&mut chain, delete, 0, 7, b""), (Code::CasMismatch, 0), "there is nothing");
-    assert_eq!(cas(&mut chain, delete, 0, 0, b"").0, Code::BadRequest, "of nothing");
-    assert_eq!(cas(&mut chain, keep, 0, 0, b"").0, Code::BadRequest, "of nothing");
+    assert_eq!(
+        cas(&mut chain, delete, 0, Version::new(7), b""),
+        (Code::CasMismatch, 0),
+        "there is nothing"
+    );
+    assert_eq!(cas(&mut chain, delete, 0, Version::NONE, b"").0, Code::BadRequest, "of nothing");
+    assert_eq!(cas(&mut chain, keep, 0, Version::NONE, b"").0, Code::BadRequest, "of nothing");
     chain.put(b"c", b"one");
     chain.settle();
     let first = chain.only_reply().version;
     let far = chain.now.unix_ms() + 3_600_000;
-    let (code, touched) = cas(&mut chain, keep, far, first, b"");
+    let (code, touched) = cas(&mut chain, keep, far, Version::new(first), b"");
     assert!(code == Code::Ok && touched > first, "a touch is a write");
     assert_eq!(chain.get(b"c").as_deref(), Some(&b"one"[..]));
-    assert_eq!(cas(&mut chain, delete, 0, first, b""), (Code::CasMismatch, touched));
+    assert_eq!(cas(&mut chain, delete, 0, Version::new(first), b""), (Code::CasMismatch, touched));
     let by_value = delete | flag::CAS_VALUE;
-    assert_eq!(cas(&mut chain, by_value, 0, 0, b"two"), (Code::CasMismatch, touched));
-    assert_eq!(cas(&mut chain, by_value | keep, 0, 0, b"one").0, Code::BadRequest, "not both");
-    let (code, deleted) = cas(&mut chain, by_value, 0, 0, b"one");
+    assert_eq!(cas(&mut chain, by_value, 0, Version::NONE, b"two"), (Code::CasMismatch, touched));
+    assert_eq!(
+        cas(&mut chain, by_value | keep, 0, Version::NONE, b"one").0,
+        Code::BadRequest,
+        "not both"
+    );
+    let (code, deleted) = cas(&mut chain, by_value, 0, Version::NONE, b"one");
     assert!(code == Code::Ok && deleted > touched);
     assert_eq!(chain.get(b"c"), None);
-    let again = cas(&mut chain, 0, 0, deleted, b"");
+    let again = cas(&mut chain, 0, 0, Version::new(deleted), b"");
     assert_eq!(again, (Code::CasMismatch, 0), "a tombstone is no value");
-    let (code, _) = cas(&mut chain, 0, 0, 0, b"");
+    let (code, _) = cas(&mut chain, 0, 0, Version::NONE, b"");
     assert_eq!(code, Code::Ok, "that there is no value holds whatever the tombstone is");
     assert_eq!(chain.get(b"c").as_deref(), Some(&b""[..]));
 }

@@ -6,7 +6,7 @@ use crate::engine::{Area, Engine, EngineError, Interval, KeyRef, Record};
 use cluster::NodeReport;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
-use wire::Revision;
+use wire::{Revision, Version};
 
 const LOST: PartitionId = PartitionId(1);
 const KEPT: PartitionId = PartitionId(2);
@@ -336,7 +336,10 @@ fn a_node_that_is_started_anew_in_the_middle_forgets_again() {
         keyhash: 0,
         key: b"",
     };
-    engine.write(&at, &Record { version: 1, expiry_ms: 0, tombstone: false, value: b"" });
+    engine.write(
+        &at,
+        &Record { version: Version::new(1), expiry_ms: 0, tombstone: false, value: b"" },
+    );
     world.restart();
     assert_eq!((world.report().revision, world.vacating()), (Revision::NONE, vec![]));
     world.follow();

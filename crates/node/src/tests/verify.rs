@@ -3,9 +3,10 @@
 use super::*;
 use crate::engine::{Engine as _, KeyRef, Record};
 use cluster::{Mutant, Verification, VerifyOrder};
+use wire::Version;
 
 /// What a member holds of a key: version, value, and whether it is deleted.
-type HeldState = Option<(u64, Vec<u8>, bool)>;
+type HeldState = Option<(Version, Vec<u8>, bool)>;
 
 const HEAD: usize = 0;
 const MIDDLE: usize = 1;
@@ -32,7 +33,7 @@ impl Chain {
     }
 
     /// A member's store goes wrong.
-    fn spoil(&mut self, at: usize, key: &[u8], held: Option<(u64, &[u8], bool)>) {
+    fn spoil(&mut self, at: usize, key: &[u8], held: Option<(Version, &[u8], bool)>) {
         let key = self.place(key);
         let engine = self.nodes[at].engine_mut();
         match held {
@@ -99,13 +100,13 @@ fn what_one_of_three_holds_wrongly_is_found_and_made_right() {
         chain.settle();
         let good = |chain: &Chain, key: &str| chain.holds_of((at + 1) % 3, key.as_bytes());
         let version = |chain: &Chain, key: &str| good(chain, key).unwrap().0;
-        let [same, old] = [version(&chain, "key-5"), version(&chain, "key-6") - 1];
+        let [same, old] = [version(&chain, "key-5"), version(&chain, "key-6").before()];
         chain.spoil(at, b"key-5", Some((same, b"vaLue", false)));
         chain.spoil(at, b"key-6", Some((old, b"before", false)));
         chain.spoil(at, b"key-7", None);
-        chain.spoil(at, b"key-8", Some((u64::MAX, b"forged", false)));
-        chain.spoil(at, b"key-9", Some((10, b"back from the dead", false)));
-        chain.spoil(at, b"key-nobody-wrote", Some((3, b"what", false)));
+        chain.spoil(at, b"key-8", Some((Version::ABOVE_ALL, b"forged", false)));
+        chain.spoil(at, b"key-9", Some((Version::new(10), b"back from the dead", false)));
+        chain.spoil(at, b"key-nobody-wrote", Some((Version::new(3), b"what", false)));
 
         let found = chain.verify(1, false);
         assert_eq!((found.found.different, found.found.mended), (6, 0), "at {at}: {found:?}");
@@ -135,7 +136,7 @@ fn a_deleted_key_that_one_member_shows_is_found_also_when_the_deletion_was_colle
     chain.pass(Duration::from_secs(100_000));
     chain.settle();
     assert_eq!(chain.holds_of(HEAD, b"key-3"), None, "it was collected");
-    chain.spoil(MIDDLE, b"key-3", Some((4, b"value", false)));
+    chain.spoil(MIDDLE, b"key-3", Some((Version::new(4), b"value", false)));
     let said = chain.verify(1, true);
     assert_eq!((said.found.different, said.found.mended), (1, 1), "{said:?}");
     assert_eq!(chain.holds_of(MIDDLE, b"key-3"), None);
@@ -236,7 +237,7 @@ fn one_alone_has_nobody_to_be_compared_with() {
 fn mends_come_from_members_alone_and_for_what_they_say_only() {
     let mut chain = Chain::with_keys(3, 20);
     let before = chain.holds_of(HEAD, b"key-1");
-    let fixed = wire::ChainMendBody { state: 1, version: 7, ..Default::default() };
+    let fixed = wire::ChainMendBody { state: 1, version: Version::new(7), ..Default::default() };
     let header = Header { node: 1, ..chain.stamped(Op::ChainMend, b"key-1", 0) };
     let mut datagram = Vec::new();
     wire::emit(&mut datagram, &header, &[&fixed.to_bytes(), b"key-1", b"forged"]);
@@ -253,7 +254,7 @@ fn the_mutants_are_seen() {
         chain.del(b"key-3");
         chain.settle();
         chain.nodes.iter_mut().for_each(|node| node.mutant(mutant));
-        chain.spoil(HEAD, b"key-3", Some((4, b"value", false)));
+        chain.spoil(HEAD, b"key-3", Some((Version::new(4), b"value", false)));
         chain.verify(1, true);
         let dead = |at| chain.holds_of(at, b"key-3").is_none_or(|(.., tombstone)| tombstone);
         assert!(![HEAD, MIDDLE, TAIL].into_iter().all(dead), "{mutant:?} was not noticed");

@@ -1,9 +1,11 @@
 //! What members of a chain hold of one key, and which of them is certainly right.
 
+use wire::Version;
+
 /// What a member holds of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct State {
-    pub(crate) version: u64,
+    pub(crate) version: Version,
     pub(crate) expiry_ms: u64,
     pub(crate) tombstone: bool,
     /// Of the value.
@@ -17,14 +19,14 @@ pub(crate) struct View {
     pub(crate) state: Option<State>,
     /// The newest version of any tombstone that it has collected: with nothing held of the key, it
     /// may have collected the deletion of whatever is not newer.
-    pub(crate) collected: u64,
+    pub(crate) collected: Version,
     /// The newest version that it has seen of the partition.
-    pub(crate) newest: u64,
+    pub(crate) newest: Version,
     /// Up to this version everything is committed on every member, as far as it knows.
-    pub(crate) stable: u64,
+    pub(crate) stable: Version,
     /// Of a part of a big value: the version of what it holds under the key of the value, which
     /// says whether the part belongs to anything.
-    pub(crate) owner: u64,
+    pub(crate) owner: Version,
 }
 
 /// What to think of a key.
@@ -50,7 +52,7 @@ pub(crate) struct Broken {
 
 /// Judges a key by what all members say. Everything up to the version `stable` was committed on
 /// all of them before any of them was asked.
-pub(crate) fn judge(views: &[View], stable: u64, broken: Broken) -> Verdict {
+pub(crate) fn judge(views: &[View], stable: Version, broken: Broken) -> Verdict {
     let value = |view: &View| view.state.filter(|state| !state.tombstone);
     let same = |a: &View, b: &View| value(a) == value(b);
     let Some(first) = views.first() else { return Verdict::Same };
@@ -65,7 +67,7 @@ pub(crate) fn judge(views: &[View], stable: u64, broken: Broken) -> Verdict {
     let newest_seen = newest_seen(views);
     let version = |view: &View| view.state.map(|state| state.version);
     let plausible = |view: &View| version(view).filter(|version| *version <= newest_seen);
-    let newest = views.iter().filter_map(plausible).max().unwrap_or(0);
+    let newest = views.iter().filter_map(plausible).max().unwrap_or(Version::NONE);
     let owners = views.iter().map(|view| view.owner).filter(|version| *version <= newest_seen);
     if newest > stable || owners.max().is_some_and(|owner| owner > stable) {
         return Verdict::Moving;
@@ -106,8 +108,8 @@ pub(crate) fn judge(views: &[View], stable: u64, broken: Broken) -> Verdict {
 }
 
 /// Nobody gives out a version that none of the members has seen.
-fn newest_seen(views: &[View]) -> u64 {
-    views.iter().map(|view| view.newest).max().unwrap_or(0)
+fn newest_seen(views: &[View]) -> Version {
+    views.iter().map(|view| view.newest).max().unwrap_or(Version::NONE)
 }
 
 /// How many hold a version that nobody has given out.
@@ -120,7 +122,7 @@ pub(crate) fn absurd(views: &[View]) -> u64 {
 /// A value that was committed everywhere, and of which some hold nothing: neither a mark of its
 /// deletion, nor can they have collected one. They lack it, unless they are more than those who
 /// have it: that one may as well be a key that nobody wrote.
-fn lacks(views: &[View], newest: u64) -> Option<Verdict> {
+fn lacks(views: &[View], newest: Version) -> Option<Verdict> {
     let has = |view: &View| view.state.is_some_and(|it| !it.tombstone && it.version == newest);
     let right = views.iter().position(has)?;
     let state = views.get(right)?.state;
@@ -139,17 +141,23 @@ mod tests {
     const SOUND: Broken = Broken { ignores_deletes: false, mends_minority: false };
 
     fn value(version: u64, hash: u64) -> View {
-        let state = State { version, expiry_ms: 0, tombstone: false, hash };
-        View { state: Some(state), newest: 20, ..View::default() }
+        let state = State { version: Version::new(version), expiry_ms: 0, tombstone: false, hash };
+        View { state: Some(state), newest: Version::new(20), ..View::default() }
     }
 
     fn deleted(version: u64) -> View {
-        let state = State { version, expiry_ms: 9, tombstone: true, hash: 0 };
+        let state =
+            State { version: Version::new(version), expiry_ms: 9, tombstone: true, hash: 0 };
         View { state: Some(state), ..value(version, 0) }
     }
 
     fn nothing(collected: u64) -> View {
-        View { state: None, collected, newest: 20, ..View::default() }
+        View {
+            state: None,
+            collected: Version::new(collected),
+            newest: Version::new(20),
+            ..View::default()
+        }
     }
 
     fn certain(right: usize, wrong: &[usize]) -> Verdict {
@@ -163,7 +171,7 @@ mod tests {
             [deleted(3), nothing(9), nothing(0)],
             [nothing(0), nothing(0), nothing(5)],
         ] {
-            assert_eq!(judge(&views, 10, SOUND), Verdict::Same, "{views:?}");
+            assert_eq!(judge(&views, Version::new(10), SOUND), Verdict::Same, "{views:?}");
         }
     }
 
@@ -174,15 +182,15 @@ mod tests {
             [nothing(0), nothing(0), value(11, 2)],
             [value(3, 1), value(3, 1), deleted(11)],
             // A part of a value that some have replaced already.
-            [value(3, 1), View { owner: 11, ..nothing(0) }, value(3, 1)],
+            [value(3, 1), View { owner: Version::new(11), ..nothing(0) }, value(3, 1)],
         ] {
-            assert_eq!(judge(&views, 10, SOUND), Verdict::Moving, "{views:?}");
+            assert_eq!(judge(&views, Version::new(10), SOUND), Verdict::Moving, "{views:?}");
         }
     }
 
     #[test]
     fn two_of_three_are_right_unless_the_third_knows_of_something_newer() {
-        let judge = |views: [View; 3]| judge(&views, 10, SOUND);
+        let judge = |views: [View; 3]| judge(&views, Version::new(10), SOUND);
         // Rot, a stale value, a lost one, one that came back from the dead, a forged version.
         assert_eq!(judge([value(3, 1), value(3, 2), value(3, 1)]), certain(2, &[1]));
         assert_eq!(judge([value(2, 9), value(3, 1), value(3, 1)]), certain(2, &[0]));
@@ -199,26 +207,34 @@ mod tests {
 
     #[test]
     fn who_cannot_have_deleted_a_committed_value_has_lost_it() {
-        assert_eq!(judge(&[nothing(2), value(3, 1)], 10, SOUND), certain(1, &[0]));
-        assert_eq!(judge(&[nothing(3), value(3, 1)], 10, SOUND), Verdict::Uncertain);
+        assert_eq!(judge(&[nothing(2), value(3, 1)], Version::new(10), SOUND), certain(1, &[0]));
+        assert_eq!(judge(&[nothing(3), value(3, 1)], Version::new(10), SOUND), Verdict::Uncertain);
         let views = [nothing(2), value(3, 1), nothing(0)];
-        assert_eq!(judge(&views, 10, SOUND), Verdict::Uncertain, "or it is a key of nobody's");
+        assert_eq!(
+            judge(&views, Version::new(10), SOUND),
+            Verdict::Uncertain,
+            "or it is a key of nobody's"
+        );
     }
 
     #[test]
     fn of_two_that_hold_different_things_neither_is_certainly_right() {
         for other in [value(3, 2), value(4, 1), deleted(4), deleted(2)] {
-            assert_eq!(judge(&[value(3, 1), other], 10, SOUND), Verdict::Uncertain, "{other:?}");
+            assert_eq!(
+                judge(&[value(3, 1), other], Version::new(10), SOUND),
+                Verdict::Uncertain,
+                "{other:?}"
+            );
         }
     }
 
     #[test]
     fn the_mutants_change_the_verdict() {
         let back = [deleted(5), value(3, 1), deleted(5)];
-        assert_eq!(judge(&back, 10, SOUND), certain(2, &[1]));
+        assert_eq!(judge(&back, Version::new(10), SOUND), certain(2, &[1]));
         let broken = Broken { ignores_deletes: true, ..SOUND };
-        assert_eq!(judge(&back, 10, broken), Verdict::Same);
+        assert_eq!(judge(&back, Version::new(10), broken), Verdict::Same);
         let broken = Broken { mends_minority: true, ..SOUND };
-        assert_eq!(judge(&back, 10, broken), certain(1, &[0, 2]));
+        assert_eq!(judge(&back, Version::new(10), broken), certain(1, &[0, 2]));
     }
 }

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::ops::{Bound, ControlFlow};
 use wire::{
     ChainMendBody, ChainVerifiedBody, ChainVerifyBody, DropReason, Header, ManifestBody, Op,
-    PartKey, VerifyState,
+    PartKey, RunPart, VerifyState, Version,
 };
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
@@ -53,7 +53,7 @@ pub(crate) fn state_of(record: &Record<'_>) -> State {
 }
 
 fn fold(digest: u64, key: &[u8], state: &State) -> u64 {
-    let numbers = [state.version, state.expiry_ms, state.hash, key.len() as u64];
+    let numbers = [state.version.get(), state.expiry_ms, state.hash, key.len() as u64];
     let numbers: Vec<u8> = numbers.iter().flat_map(|number| number.to_be_bytes()).collect();
     xxh3_64_with_seed(key, xxh3_64_with_seed(&numbers, digest))
 }
@@ -132,14 +132,14 @@ impl Replica {
     pub(crate) fn look_at<E: Engine>(&self, engine: &E, keyspace: &Keyspace, key: &[u8]) -> View {
         let mut state = self.read(engine, keyspace, key, |it| it.as_ref().map(state_of));
         let (collected, newest) = (self.collected, self.last_version);
-        let mut owner = 0;
+        let mut owner = Version::NONE;
         if let Some(part) = PartKey::parse(key) {
             self.read(engine, keyspace, part.key, |record| {
                 let manifest = record.as_ref().and_then(|it| manifest_in(part.key, it));
                 if !manifest.is_some_and(|manifest| has(&manifest, &part)) {
                     state = None;
                 }
-                owner = record.map_or(0, |record| record.version);
+                owner = record.map_or(Version::NONE, |record| record.version);
             });
         }
         View { state, collected, newest, stable: self.history.stable(), owner }
@@ -186,9 +186,8 @@ impl Replica {
         let tail = self.member.partition.tail().expect("every chain has a member");
         let place = self.member.partition.members().len() - 1;
         let Some(to) = directory.endpoint(tail, self.member.id()) else { return Ok(()) };
-        let version = header.object_version;
-        let mut reply = self.member.message_header(ctx, place, Op::ChainVerified, version);
-        reply.seq = header.seq;
+        let mut reply = self.member.message_header(ctx, place, Op::ChainVerified);
+        RunPart::of(header).put(&mut reply);
         let (fixed, key) = put_answer(&answer);
         reply.key_len = u16::try_from(key.len()).expect("keys are at most KEY_MAX long");
         ctx.out.push(to, |out| {
@@ -209,7 +208,7 @@ impl Replica {
         let member: Option<NodeId> = self.member.partition.members().get(place).copied();
         let to = member.and_then(|id| ctx.directory.endpoint(id, self.member.id()));
         let Some(to) = to.filter(|_| ctx.leased && place != self.member.position()) else { return };
-        let mut header = self.member.message_header(ctx, place, Op::ChainMend, 0);
+        let mut header = self.member.message_header(ctx, place, Op::ChainMend);
         header.key_len = u16::try_from(key.len()).expect("keys are at most KEY_MAX long");
         let at = KeyRef::of(keyspace, self.member.id(), key);
         let (engine, out) = (&*ctx.engine, &mut *ctx.out);
@@ -278,9 +277,9 @@ impl Replica {
     }
 }
 
-fn numbers_of(state: Option<State>) -> (u8, u64, u64, u64) {
+fn numbers_of(state: Option<State>) -> (u8, Version, u64, u64) {
     match state {
-        None => (VerifyState::Nothing as u8, 0, 0, 0),
+        None => (VerifyState::Nothing as u8, Version::NONE, 0, 0),
         Some(State { version, expiry_ms, tombstone, hash }) => {
             let kind = if tombstone { VerifyState::Deleted } else { VerifyState::Value };
             (kind as u8, version, expiry_ms, hash)
@@ -289,7 +288,7 @@ fn numbers_of(state: Option<State>) -> (u8, u64, u64, u64) {
 }
 
 /// The outer `None`: that makes no sense.
-fn state_from(kind: u8, version: u64, expiry_ms: u64, hash: u64) -> Option<Option<State>> {
+fn state_from(kind: u8, version: Version, expiry_ms: u64, hash: u64) -> Option<Option<State>> {
     let state = |tombstone| Some(State { version, expiry_ms, tombstone, hash });
     Some(match VerifyState::from_wire(kind)? {
         VerifyState::Nothing => None,

@@ -20,7 +20,7 @@ use cluster::{Verification, VerifyOrder};
 use machine::Instant;
 use std::collections::BTreeMap;
 use std::time::Duration;
-use wire::{ChainVerifyBody, Header, Op};
+use wire::{ChainVerifyBody, Header, Op, RunPart, Version};
 
 /// A comparison under way.
 #[derive(Debug)]
@@ -36,9 +36,9 @@ pub(crate) struct Run {
     /// is out.
     answers: Option<BTreeMap<usize, Answer>>,
     /// Up to which version everything was committed everywhere when the question was asked.
-    stable: u64,
+    stable: Version,
     /// The same, as members have said in answer to earlier questions.
-    heard_stable: u64,
+    heard_stable: Version,
     /// When to ask next, or again.
     pub(crate) due: Instant,
 }
@@ -69,8 +69,8 @@ impl Run {
             number: 0,
             question,
             answers: None,
-            stable: 0,
-            heard_stable: 0,
+            stable: Version::NONE,
+            heard_stable: Version::NONE,
             due: now,
         }
     }
@@ -113,8 +113,12 @@ impl Run {
             Question::Key { key, .. } => (ChainVerifyBody { kind: KEY, ..Default::default() }, key),
         };
         for place in missing {
-            send(ctx, replica, place, [self.run, self.number], &fixed, key);
+            send(ctx, replica, place, self.part(), &fixed, key);
         }
+    }
+
+    fn part(&self) -> RunPart {
+        RunPart { run: self.run, number: self.number }
     }
 
     /// A member has answered.
@@ -125,7 +129,7 @@ impl Run {
         header: &Header,
         answer: Answer,
     ) {
-        if (header.seq, header.object_version) != (self.run, self.number) {
+        if RunPart::of(header) != self.part() {
             return;
         }
         let members = replica.member.partition.members();
@@ -153,7 +157,7 @@ impl Run {
             Question::Key { key, looks, given, listed } if views.len() == members.len() => {
                 let tries = Tries { looks: looks.saturating_add(1), given, listed };
                 self.decide(ctx, replica, keyspace, key, &views, tries);
-                let stable = views.iter().map(|view| view.stable).max().unwrap_or(0);
+                let stable = views.iter().map(|view| view.stable).max().unwrap_or(Version::NONE);
                 self.heard_stable = self.heard_stable.max(stable);
             }
             // Somebody answered another question; ask again.
@@ -295,8 +299,7 @@ impl Run {
         if right == replica.member.position() {
             replica.give(ctx, keyspace, place, key, wrong);
         } else {
-            let numbers = [self.run, self.number];
-            send(ctx, replica, right, numbers, &put_wish(place, wrong), key);
+            send(ctx, replica, right, self.part(), &put_wish(place, wrong), key);
         }
     }
 }
@@ -312,15 +315,15 @@ fn send<E: Engine>(
     ctx: &mut Context<'_, E>,
     replica: &Replica,
     place: usize,
-    [run, number]: [u64; 2],
+    part: RunPart,
     fixed: &ChainVerifyBody,
     key: &[u8],
 ) {
     let member = replica.member.partition.members().get(place);
     let to = member.and_then(|id| ctx.directory.endpoint(*id, replica.member.id()));
     let Some(to) = to else { return };
-    let mut header = replica.member.message_header(ctx, place, Op::ChainVerify, number);
-    header.seq = run;
+    let mut header = replica.member.message_header(ctx, place, Op::ChainVerify);
+    part.put(&mut header);
     header.key_len = u16::try_from(key.len()).expect("keys are at most KEY_MAX long");
     ctx.out.push(to, |out| {
         wire::emit(out, &header, &[&fixed.to_bytes(), key]);

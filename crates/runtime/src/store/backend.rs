@@ -44,6 +44,7 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use undo::Undo;
+use wire::Version;
 
 /// The store of one shard, with its values in a backend.
 pub struct BackendEngine<B> {
@@ -184,7 +185,7 @@ const COLLECTABLE: u64 = 1;
 impl<B: Backend> Engine for BackendEngine<B> {
     type Cursor = Cursor;
 
-    const FOUND: u64 = 1;
+    const FOUND: Version = Version::FIRST;
 
     const FETCHES: bool = true;
 

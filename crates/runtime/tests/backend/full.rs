@@ -7,7 +7,7 @@ use runtime::store::Backend;
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
-use wire::Room;
+use wire::{Room, Version};
 
 /// The room that an engine tells when it has just looked.
 fn room<B: Backend>(engine: &mut BackendEngine<B>, looks: &mut u64) -> Room {
@@ -48,7 +48,7 @@ fn a_full_redis_takes_deletes_and_what_is_on_its_way_and_says_that_it_is_full() 
     engine.sync().unwrap();
     let mut again = open_full(&server);
     assert_eq!(read(&again, b"a"), found(3, "second"));
-    assert_eq!(read(&again, b"b"), Some((3, None)));
+    assert_eq!(read(&again, b"b"), Some((Version::new(3), None)));
     assert_eq!(read(&again, b"key-2999"), found(4, "x"));
     let mut notes = Vec::new();
     again.notes(PartitionId(1), |_, note| notes.extend_from_slice(note));
@@ -216,7 +216,7 @@ fn what_a_full_memcached_does_not_take_is_there_all_the_same_and_room_is_told() 
     late[20..40].iter().for_each(|name| engine.write(&key(name.as_bytes()), &tombstone(3)));
     engine.sync().unwrap();
     all(&engine);
-    assert_eq!(read(&engine, late[30].as_bytes()), Some((3, None)));
+    assert_eq!(read(&engine, late[30].as_bytes()), Some((Version::new(3), None)));
     let (gone, names) = names.split_at(60);
     gone.iter().for_each(|name| engine.write(&key(name.as_bytes()), &tombstone(4)));
     engine.sync().unwrap();

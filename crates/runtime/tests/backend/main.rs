@@ -16,6 +16,7 @@ use std::net::TcpStream;
 use std::ops::{Bound, ControlFlow};
 use testkit::server::Server;
 use testkit::skip;
+use wire::Version;
 
 const SHARD: ShardIdentity = ShardIdentity { node: NodeId(3), shard: 1, shards: 2 };
 const AOF: [&str; 4] = ["--appendonly", "yes", "--appendfsync", "always"];
@@ -71,11 +72,11 @@ fn key(bytes: &[u8]) -> KeyRef<'_> {
 }
 
 fn value(version: u64, bytes: &[u8]) -> Record<'_> {
-    Record { version, expiry_ms: 0, tombstone: false, value: bytes }
+    Record { version: Version::new(version), expiry_ms: 0, tombstone: false, value: bytes }
 }
 
 /// Version and value of what is read, a tombstone without one.
-fn read(engine: &impl Engine, bytes: &[u8]) -> Option<(u64, Option<String>)> {
+fn read(engine: &impl Engine, bytes: &[u8]) -> Option<(Version, Option<String>)> {
     engine.read(&key(bytes), |record| {
         let record = record?;
         let value = String::from_utf8_lossy(record.value).into_owned();
@@ -83,8 +84,8 @@ fn read(engine: &impl Engine, bytes: &[u8]) -> Option<(u64, Option<String>)> {
     })
 }
 
-fn found(version: u64, value: &str) -> Option<(u64, Option<String>)> {
-    Some((version, Some(value.to_owned())))
+fn found(version: u64, value: &str) -> Option<(Version, Option<String>)> {
+    Some((Version::new(version), Some(value.to_owned())))
 }
 
 /// A few worlds: each step is a round trip or more.
@@ -204,7 +205,11 @@ fn what_was_in_redis_before_is_read_and_what_is_written_is_plain() {
     server.redis_cli(&["DEL", "other"]);
     server.redis_cli(&["SET", "later", "y"]);
     engine.sync().unwrap();
-    assert_eq!(read(&engine, b"other"), Some((3, None)), "it is gone, at the version it had");
+    assert_eq!(
+        read(&engine, b"other"),
+        Some((Version::new(3), None)),
+        "it is gone, at the version it had"
+    );
     assert_eq!(read(&engine, b"later"), found(1, "y"));
     engine.hide_found(PartitionId(1));
     assert_eq!(read(&engine, b"later"), None);
@@ -235,7 +240,7 @@ fn an_inventory_makes_records_of_what_was_there() {
             engine = open(&server);
         }
         assert_eq!(engine.len(), 22);
-        assert_eq!(engine.version_written(&key(b"key-3")), Some(1));
+        assert_eq!(engine.version_written(&key(b"key-3")), Some(Version::new(1)));
         assert_eq!(read(&engine, b"key-3"), found(1, "x"));
         assert_eq!(read(&engine, b"key-7"), found(9, "newer"));
         assert_eq!(engine.version_written(&key(b"elsewhere")), None);
@@ -330,7 +335,7 @@ fn keys_that_were_announced_come_with_one_round_trip() {
 }
 
 /// Names and versions that a scan without values shows, tombstones left out.
-fn scan_keys(engine: &impl Engine) -> Vec<(String, u64)> {
+fn scan_keys(engine: &impl Engine) -> Vec<(String, Version)> {
     let keyspace = keyspace();
     let interval = Interval {
         keyspace: &keyspace,
@@ -353,12 +358,12 @@ fn scan_keys(engine: &impl Engine) -> Vec<(String, u64)> {
 }
 
 /// Writes keys `key-0` to `key-63`, and says what a scan is to show of them.
-fn write_some(engine: &mut impl Engine) -> Vec<(String, u64)> {
+fn write_some(engine: &mut impl Engine) -> Vec<(String, Version)> {
     name(engine);
     let names = (0..64).map(|index| format!("key-{index:02}"));
-    let all: Vec<(String, u64)> = names.zip(2..).collect();
+    let all: Vec<(String, Version)> = names.zip((2..).map(Version::new)).collect();
     for (name, version) in &all {
-        engine.write(&key(name.as_bytes()), &value(*version, &[b'v'; 1_000]));
+        engine.write(&key(name.as_bytes()), &value((*version).get(), &[b'v'; 1_000]));
     }
     engine.sync().expect("the backend is there");
     all
@@ -383,7 +388,7 @@ fn a_scan_of_keys_asks_redis_for_no_value() {
     // What waits for the next sync counts, and what is in hand is not asked for.
     engine.write(&key(b"key-07"), &value(100, b""));
     engine.write(&key(b"key-09"), &Record { tombstone: true, ..value(101, b"") });
-    all.insert(7, ("key-07".to_owned(), 100));
+    all.insert(7, ("key-07".to_owned(), Version::new(100)));
     all.remove(9);
     assert_eq!(scan_keys(&engine), all);
     assert_eq!(server.calls("mget"), gets);
@@ -399,7 +404,7 @@ fn a_scan_of_keys_shows_what_memcached_has_also_under_names_that_it_does_not_tak
     let mut all = write_some(&mut engine);
     engine.write(&key(b"with blanks"), &value(100, b"x"));
     engine.sync().unwrap();
-    all.push(("with blanks".to_owned(), 100));
+    all.push(("with blanks".to_owned(), Version::new(100)));
     // Of the two batches one has such a name among it, and one asks without values.
     assert_eq!(scan_keys(&engine), all);
     // Somebody else has removed one.
@@ -526,7 +531,11 @@ fn memcached_may_drop_values_and_names_that_it_does_not_take_are_no_hindrance() 
     server.kill();
     server.come_back();
     engine.sync().unwrap();
-    assert_eq!(read(&engine, b"plain"), Some((2, None)), "gone, at the version it had");
+    assert_eq!(
+        read(&engine, b"plain"),
+        Some((Version::new(2), None)),
+        "gone, at the version it had"
+    );
     engine.write(&key(b"plain"), &value(3, b"again"));
     engine.sync().unwrap();
     assert_eq!(read(&engine, b"plain"), found(3, "again"));

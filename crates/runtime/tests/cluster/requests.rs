@@ -18,7 +18,7 @@ fn space(cluster: &Embedded, name: &str) -> Space {
 
 fn put(space: &Space, key: &str, value: &str) -> u64 {
     let done = space.put(key.as_bytes(), value.as_bytes(), PutOptions::default());
-    done.into_result().unwrap()
+    done.into_result().unwrap().get()
 }
 
 fn get(space: &Space, key: &str) -> Option<String> {

@@ -4,6 +4,7 @@ use super::many::Asking;
 use super::{Actor, Ask, What};
 use crate::check::{Batch, History, Key, OpKind, Part};
 use client::{BatchReply, Change, Condition, Reply, Request, Step};
+use wire::Version;
 
 /// Keys of the hash keyspace that share a tag, and how many such groups there are.
 const GROUP: u64 = 3;
@@ -29,7 +30,7 @@ enum Expected {
     Nothing,
     Something,
     /// This value, of this version.
-    Seen(i64, u64),
+    Seen(i64, Version),
 }
 
 impl Actor {
@@ -105,7 +106,7 @@ impl Planned {
     fn kind(&self, written: Option<bool>) -> Option<OpKind> {
         let (expect, at) = match self.expect {
             Expected::Seen(value, version) => (Some(value), Some(version)),
-            Expected::Nothing => (None, Some(0)),
+            Expected::Nothing => (None, Some(Version::NONE)),
             Expected::Anything | Expected::Something => (None, None),
         };
         Some(match (self.expect, self.leave) {
@@ -140,7 +141,9 @@ impl Asking {
             Some(Reply::Batch(BatchReply::Applied { version })) => version,
             Some(Reply::Batch(BatchReply::Failed { step })) => {
                 match parts.get(step).and_then(|part| Some((part, part.failed()?))) {
-                    Some((part, kind)) => history.record(&part.key, self.op(true, kind, 0)),
+                    Some((part, kind)) => {
+                        history.record(&part.key, self.op(true, kind, Version::NONE))
+                    }
                     None => history.violation(format!("a batch failed at step {step}: {parts:?}")),
                 }
                 return;
@@ -149,14 +152,14 @@ impl Asking {
                 history.violation(format!("a batch answered by {other:?}"));
                 return;
             }
-            None => 0,
+            None => Version::NONE,
         };
-        let answered = version != 0;
+        let answered = version != Version::NONE;
         for part in parts {
             let Some(kind) = part.kind(answered.then_some(true)) else { continue };
             let version = match (part.leave, part.expect) {
                 (None, Expected::Seen(_, seen)) => seen,
-                (None, _) => 0,
+                (None, _) => Version::NONE,
                 (Some(_), _) => version,
             };
             history.record(&part.key, self.op(answered, kind, version));

@@ -7,6 +7,7 @@ use crate::check::{History, Op, OpKind, complete};
 use client::{Outcome, Refusal, Reply, UnknownReason};
 use cluster::Mutant;
 use machine::Instant;
+use wire::Version;
 
 impl What {
     /// Whether it may be refused for lack of room.
@@ -80,7 +81,7 @@ impl Actor {
                 let (kind, version) = match reply {
                     Some(reply) => complete(kind, &reply, history),
                     None if matches!(kind, OpKind::Read(_)) => return,
-                    None => (kind, 0),
+                    None => (kind, Version::NONE),
                 };
                 history.record(&key, op(kind, version));
                 if let (Some(answers), Some(at)) = (&mut self.answers, returned) {
@@ -102,7 +103,9 @@ impl Actor {
             },
             What::Batch(parts) => told.batch(&parts, reply, history),
             // Only a client that went away does not go on. What became of its manifest is unknown.
-            What::Big(Step::Seal { key, kind, .. }) => history.record(&key, op(kind, 0)),
+            What::Big(Step::Seal { key, kind, .. }) => {
+                history.record(&key, op(kind, Version::NONE))
+            }
             // How many keys there are the nodes are asked in the end, beside their disks.
             What::Big(_) | What::Count | What::Lock(_) => {}
             What::Scan(scan) => {

@@ -9,6 +9,7 @@ use crate::options::Load;
 use crate::world::TIME_ERROR_MS;
 use client::{Expect, Expiry, New, Request};
 use std::ops::Bound;
+use wire::Version;
 
 /// Every key that any user may ever have written.
 pub(crate) fn keys(load: &Load) -> Vec<Key> {
@@ -160,7 +161,7 @@ impl Actor {
         let (expect, at) = match seen {
             Some((_, version)) if by_version => (Expect::Version(version), Some(version)),
             Some(_) => (Expect::Value(expected.as_bytes()), None),
-            None => (Expect::Version(0), Some(0)),
+            None => (Expect::Version(Version::NONE), Some(Version::NONE)),
         };
         let wanted = seen.map(|(value, _)| value);
         let (new, value, (expiry, expiry_ms)) = match self.rng.below(4) {

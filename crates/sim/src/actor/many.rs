@@ -6,6 +6,7 @@ use crate::check::{History, Key, Op, OpKind, complete, read};
 use client::{Expiry, NotDone, Outcome, Refusal, Reply, Request, UnknownReason, Value};
 use machine::Instant;
 use std::time::Duration;
+use wire::Version;
 
 /// Keys of the hash keyspace that only such requests are about: more than fit a datagram.
 pub(super) const WIDE_KEYS: u64 = 40;
@@ -69,7 +70,7 @@ impl Actor {
 }
 
 impl Asking {
-    pub(super) fn op(&self, answered: bool, kind: OpKind, version: u64) -> Op {
+    pub(super) fn op(&self, answered: bool, kind: OpKind, version: Version) -> Op {
         let returned = answered.then_some(self.now);
         Op { client: self.client, called: self.called, returned, kind, version }
     }
@@ -120,7 +121,7 @@ impl Asking {
     /// Many writes of a client that went away.
     pub(super) fn unknown(&self, writes: &[(Key, OpKind)], history: &mut History) {
         for (key, kind) in writes {
-            history.record(key, self.op(false, *kind, 0));
+            history.record(key, self.op(false, *kind, Version::NONE));
         }
     }
 
@@ -135,7 +136,7 @@ impl Asking {
             Err(why) => why,
         };
         match why {
-            NotDone::Unknown(_) => history.record(key, self.op(false, kind, 0)),
+            NotDone::Unknown(_) => history.record(key, self.op(false, kind, Version::NONE)),
             // Of what was not sent nothing must ever be seen.
             NotDone::Refused(Refusal::NotInTime) => {}
             // Nor of what found no room; but deletes always do.

@@ -11,6 +11,7 @@ use super::history::Key;
 use super::op::{Op, OpKind};
 use machine::Instant;
 use std::collections::BTreeMap;
+use wire::Version;
 
 /// A batch that has taken place, or may have.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,7 +21,7 @@ pub struct Batch {
     /// When it was answered; `None` if never.
     pub returned: Option<Instant>,
     /// Its version; 0 if that is not known.
-    pub version: u64,
+    pub version: Version,
     /// What it did with each of its keys.
     pub parts: Vec<Part>,
 }
@@ -31,7 +32,7 @@ pub struct Part {
     /// The key.
     pub key: Key,
     /// The version that it expected there.
-    pub expected: Option<u64>,
+    pub expected: Option<Version>,
     /// What it left, if it changed anything; `Some(None)` for no value.
     pub left: Option<Option<i64>>,
 }
@@ -55,13 +56,13 @@ pub fn breaches(batches: &[Batch], keys: &BTreeMap<Key, Vec<Op>>) -> Vec<String>
 
 /// The version of a batch: of one that nobody answered, what a value of it was read with. Values
 /// are written once.
-fn version_of<'a>(batch: &Batch, ops: impl Fn(&Key) -> &'a [Op]) -> Option<u64> {
-    if batch.version != 0 {
+fn version_of<'a>(batch: &Batch, ops: impl Fn(&Key) -> &'a [Op]) -> Option<Version> {
+    if batch.version != Version::NONE {
         return Some(batch.version);
     }
     batch.parts.iter().find_map(|part| {
         let value = part.left.flatten()?;
-        let saw = |op: &&Op| op.kind == OpKind::Read(Some(value)) && op.version != 0;
+        let saw = |op: &&Op| op.kind == OpKind::Read(Some(value)) && op.version != Version::NONE;
         ops(&part.key).iter().find(saw).map(|op| op.version)
     })
 }
@@ -70,7 +71,7 @@ fn version_of<'a>(batch: &Batch, ops: impl Fn(&Key) -> &'a [Op]) -> Option<u64> 
 fn missed<'a>(batch: &Batch, ops: impl Fn(&Key) -> &'a [Op]) -> Option<String> {
     let version = batch.version;
     let shows = |part: &Part| {
-        let least = if part.left.is_some() { version } else { version + 1 };
+        let least = if part.left.is_some() { version } else { version.next() };
         let told = ops(&part.key).iter().filter(move |op| op.version >= least);
         told.filter_map(|op| op.returned).min()
     };
@@ -96,7 +97,7 @@ fn missed<'a>(batch: &Batch, ops: impl Fn(&Key) -> &'a [Op]) -> Option<String> {
 }
 
 /// Whether the key may have been deleted after this version.
-fn may_be_gone(ops: &[Op], version: u64) -> bool {
+fn may_be_gone(ops: &[Op], version: Version) -> bool {
     ops.iter().any(|op| {
         let deletes = matches!(op.kind, OpKind::Del { .. } | OpKind::Cas { value: None, .. });
         deletes && op.may_write() && (op.is_unknown() || op.version > version)
@@ -134,12 +135,18 @@ mod tests {
     }
 
     fn part(name: &str, expected: Option<u64>, left: Option<i64>) -> Part {
-        Part { key: key(name), expected, left: left.map(Some) }
+        Part { key: key(name), expected: expected.map(Version::new), left: left.map(Some) }
     }
 
     fn read(called: u64, value: Option<i64>, version: u64) -> Op {
         let (called, returned) = (Instant(called), Some(Instant(called + 1)));
-        Op { client: 1, called, returned, kind: OpKind::Read(value), version }
+        Op {
+            client: 1,
+            called,
+            returned,
+            kind: OpKind::Read(value),
+            version: Version::new(version),
+        }
     }
 
     fn found(batches: &[Batch], a: Vec<Op>, b: Vec<Op>) -> usize {
@@ -148,7 +155,7 @@ mod tests {
 
     fn both(returned: Option<u64>, version: u64) -> Batch {
         let parts = vec![part("a", None, Some(7)), part("b", None, Some(7))];
-        Batch { client: 0, returned: returned.map(Instant), version, parts }
+        Batch { client: 0, returned: returned.map(Instant), version: Version::new(version), parts }
     }
 
     #[test]
@@ -160,14 +167,14 @@ mod tests {
         assert_eq!(found(&[both(Some(9), 5)], vec![], old(10)), 1, "it was acknowledged");
         assert_eq!(found(&[both(Some(9), 5)], vec![], vec![read(10, None, 0)]), 1);
         let kind = OpKind::Del { existed: Some(true) };
-        let deleted = Op { kind, version: 6, ..read(9, None, 0) };
+        let deleted = Op { kind, version: Version::new(6), ..read(9, None, 0) };
         assert_eq!(found(&[both(Some(9), 5)], vec![], vec![deleted, read(11, None, 0)]), 0);
     }
 
     #[test]
     fn what_comes_after_a_key_that_was_only_checked_comes_after_all() {
         let parts = vec![part("a", Some(3), None), part("b", None, Some(7))];
-        let batch = Batch { client: 0, returned: None, version: 0, parts };
+        let batch = Batch { client: 0, returned: None, version: Version::NONE, parts };
         let written = vec![read(20, Some(7), 5)];
         let later = || vec![read(10, Some(9), 6)];
         let before = [vec![read(12, Some(1), 2)], written].concat();

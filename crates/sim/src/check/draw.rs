@@ -6,6 +6,7 @@ mod text;
 use super::op::Op;
 use machine::Instant;
 use std::collections::{BTreeMap, BTreeSet};
+use wire::Version;
 
 pub use html::draw_html;
 pub use text::draw_text;
@@ -53,7 +54,7 @@ impl Layout {
 /// What stands on an operation's bar.
 fn label(op: &Op) -> String {
     match op.version {
-        0 => op.kind.to_string(),
+        Version::NONE => op.kind.to_string(),
         version => format!("{} v{version}", op.kind),
     }
 }

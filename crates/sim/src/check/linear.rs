@@ -26,6 +26,7 @@ use super::Op;
 use plan::Plan;
 use search::{Bookkeeping, End, Search};
 use state::DeadEnd;
+use wire::Version;
 
 /// What the search found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,7 +115,7 @@ fn why(history: &[Op], end: DeadEnd) -> String {
         None => "holds nothing".into(),
     };
     let version = match (end.state.version, end.state.exact) {
-        (0, _) => String::new(),
+        (Version::NONE, _) => String::new(),
         (version, true) => format!(" (version {version})"),
         (version, false) => format!(" (version {version} or later)"),
     };
@@ -123,6 +124,10 @@ fn why(history: &[Op], end: DeadEnd) -> String {
          {holds}{version}",
         op.client,
         op.kind,
-        if op.version == 0 { String::new() } else { format!(" at version {}", op.version) },
+        if op.version == Version::NONE {
+            String::new()
+        } else {
+            format!(" at version {}", op.version)
+        },
     )
 }

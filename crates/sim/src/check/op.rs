@@ -2,6 +2,7 @@
 
 use machine::Instant;
 use std::fmt;
+use wire::Version;
 
 /// One operation on one key, as a client saw it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,7 +17,7 @@ pub struct Op {
     pub kind: OpKind,
     /// Version of the value read or of the write done; 0 if unknown or none. A key's writes take
     /// effect in the order of their versions, which spares the search most of its choices.
-    pub version: u64,
+    pub version: Version,
 }
 
 /// What was asked and what was seen. `None` in an outcome means that it is unknown.
@@ -41,7 +42,7 @@ pub enum OpKind {
         /// What had to be there.
         expect: Option<i64>,
         /// Its version, if that is what was compared: it tells two writes of one value apart.
-        at: Option<u64>,
+        at: Option<Version>,
         /// What was to be there then; `None` for nothing. May be what was there.
         value: Option<i64>,
         /// The expiry of that (0: never).
@@ -142,7 +143,7 @@ impl fmt::Display for Op {
         let returned = self.returned.map_or_else(|| "never".into(), |at| us(at).to_string());
         write!(f, "client {} [{} .. {returned}] us: {}", self.client, us(self.called), self.kind)?;
         match self.version {
-            0 => Ok(()),
+            Version::NONE => Ok(()),
             version => write!(f, " v{version}"),
         }
     }

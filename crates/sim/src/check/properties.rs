@@ -4,6 +4,7 @@
 
 use super::op::{Op, OpKind};
 use std::collections::BTreeMap;
+use wire::Version;
 
 /// A promise that a key's history breaks.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,9 +52,9 @@ pub fn breaches(ops: &[Op]) -> Vec<Breach> {
 
 /// Two writes never have one version.
 fn shared_version(ops: &[Op]) -> Option<Breach> {
-    let mut owners: BTreeMap<u64, usize> = BTreeMap::new();
+    let mut owners: BTreeMap<Version, usize> = BTreeMap::new();
     for (index, op) in ops.iter().enumerate() {
-        if op.version == 0 || !op.is_acknowledged_write() {
+        if op.version == Version::NONE || !op.is_acknowledged_write() {
             continue;
         }
         if let Some(other) = owners.insert(op.version, index) {
@@ -69,7 +70,9 @@ fn shared_version(ops: &[Op]) -> Option<Breach> {
 /// a read saw.
 fn gone_backwards(ops: &[Op]) -> Vec<Breach> {
     let mut ends: Vec<usize> = (0..ops.len()).collect();
-    ends.retain(|index| ops.get(*index).is_some_and(|op| op.version > 0 && !op.is_unknown()));
+    ends.retain(|index| {
+        ops.get(*index).is_some_and(|op| op.version > Version::NONE && !op.is_unknown())
+    });
     let mut starts = ends.clone();
     let at = |index: &usize| ops.get(*index);
     ends.sort_by_key(|index| at(index).and_then(|op| op.returned));
@@ -82,7 +85,7 @@ fn gone_backwards(ops: &[Op]) -> Vec<Breach> {
         while let Some(earlier) =
             ended.next_if(|earlier| at(earlier).is_some_and(|e| e.precedes(op)))
         {
-            let seen = ops.get(earlier).map_or(0, |op| op.version);
+            let seen = ops.get(earlier).map_or(Version::NONE, |op| op.version);
             let read = matches!(ops.get(earlier).map(|op| op.kind), Some(OpKind::Read(_)));
             let newest = if read { &mut newest_read } else { &mut newest_write };
             if newest.is_none_or(|(version, _)| version < seen) {
@@ -90,7 +93,7 @@ fn gone_backwards(ops: &[Op]) -> Vec<Breach> {
             }
         }
         let wrote = op.is_acknowledged_write();
-        let behind = |newest: Option<(u64, usize)>| {
+        let behind = |newest: Option<(Version, usize)>| {
             // A write has a version of its own; a read may see the same again.
             newest.filter(|(version, _)| *version > op.version || (wrote && *version == op.version))
         };
@@ -108,7 +111,7 @@ fn gone_backwards(ops: &[Op]) -> Vec<Breach> {
     found.into_values().collect()
 }
 
-fn gone_text(promise: Promise, version: u64, later: &Op) -> String {
+fn gone_text(promise: Promise, version: Version, later: &Op) -> String {
     let before = match promise {
         Promise::NoDirtyRead => "was read",
         Promise::Durable | Promise::ExactlyOnce => "was acknowledged",
@@ -184,7 +187,7 @@ mod tests {
 
     fn op(client: usize, called: u64, returned: u64, kind: OpKind, version: u64) -> Op {
         let returned = (returned > 0).then_some(Instant(returned));
-        Op { client, called: Instant(called), returned, kind, version }
+        Op { client, called: Instant(called), returned, kind, version: Version::new(version) }
     }
 
     const fn put(value: i64) -> OpKind {

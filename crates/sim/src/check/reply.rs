@@ -3,6 +3,7 @@
 use super::{History, Key, OpKind};
 use client::{CasReply, IncrReply, Reply, Value};
 use std::collections::BTreeMap;
+use wire::Version;
 
 /// A scan of the keys k0, k1, ... of an ordered keyspace, or of keys of one tag, as it was asked
 /// for.
@@ -35,7 +36,7 @@ impl Scan {
         &self,
         entries: Vec<(Vec<u8>, Value)>,
         history: &mut History,
-    ) -> Vec<(Key, OpKind, u64)> {
+    ) -> Vec<(Key, OpKind, Version)> {
         let Self { crowd, first, last, limit, reverse } = *self;
         let in_order = entries.is_sorted_by(|(a, _), (b, _)| if reverse { a > b } else { a < b });
         if !in_order || limit.is_some_and(|limit| entries.len() > limit) {
@@ -69,12 +70,12 @@ impl Scan {
 /// Fills in what the reply says was seen, and at which version. A reply to something else is a
 /// violation.
 #[must_use]
-pub fn complete(kind: OpKind, reply: &Reply, history: &mut History) -> (OpKind, u64) {
+pub fn complete(kind: OpKind, reply: &Reply, history: &mut History) -> (OpKind, Version) {
     match (kind, reply) {
         (OpKind::Read(_), Reply::Get(value)) => read(value.as_ref(), history),
         (OpKind::Put { .. }, Reply::Put { version }) => (kind, *version),
         (OpKind::Del { .. }, Reply::Del(del)) => {
-            let version = if del.existed { del.version } else { 0 };
+            let version = if del.existed { del.version } else { Version::NONE };
             (OpKind::Del { existed: Some(del.existed) }, version)
         }
         (OpKind::Cas { expect, at, value, expiry_ms, .. }, Reply::Cas(cas)) => {
@@ -84,7 +85,7 @@ pub fn complete(kind: OpKind, reply: &Reply, history: &mut History) -> (OpKind, 
                     if at == Some(*version) {
                         history.violation(format!("{kind} found version {version}"));
                     }
-                    (Some(false), at.map_or(0, |_| *version))
+                    (Some(false), at.map_or(Version::NONE, |_| *version))
                 }
             };
             (OpKind::Cas { expect, at, value, expiry_ms, written }, version)
@@ -94,7 +95,7 @@ pub fn complete(kind: OpKind, reply: &Reply, history: &mut History) -> (OpKind, 
         }
         (kind, reply) => {
             history.violation(format!("{kind:?} answered by {reply:?}"));
-            (kind, 0)
+            (kind, Version::NONE)
         }
     }
 }
@@ -102,9 +103,9 @@ pub fn complete(kind: OpKind, reply: &Reply, history: &mut History) -> (OpKind, 
 /// The read that saw this, and at which version. A value that is no number is a violation: all that
 /// is written are numbers.
 #[must_use]
-pub fn read(value: Option<&Value>, history: &mut History) -> (OpKind, u64) {
+pub fn read(value: Option<&Value>, history: &mut History) -> (OpKind, Version) {
     let seen = value.map(|value| number(value, history));
-    (OpKind::Read(seen), value.map_or(0, |value| value.version))
+    (OpKind::Read(seen), value.map_or(Version::NONE, |value| value.version))
 }
 
 fn number(value: &Value, history: &mut History) -> i64 {

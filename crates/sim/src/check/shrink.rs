@@ -6,6 +6,7 @@
 //! took place.
 
 use super::op::{Op, OpKind};
+use wire::Version;
 
 /// Leaves out and weakens operations while the history still fails, with at most `tries` looks.
 /// The operations come back in the order of their calls.
@@ -63,7 +64,7 @@ fn forget(op: &Op) -> Op {
         OpKind::Incr { delta, .. } => OpKind::Incr { delta, sum: None },
         kind @ (OpKind::Read(_) | OpKind::Put { .. }) => kind,
     };
-    Op { returned: None, version: 0, kind, ..op.clone() }
+    Op { returned: None, version: Version::NONE, kind, ..op.clone() }
 }
 
 /// The history without those unknown writes whose value nobody saw, if only reads and writes that
@@ -108,10 +109,15 @@ mod tests {
         for n in 0u32..100 {
             let value = i64::from(n);
             let version = u64::from(n) + 1;
-            ops.push(op(0, 2 * u64::from(n), OpKind::Put { value, expiry_ms: 0 }, version));
-            ops.push(op(1, 2 * u64::from(n) + 1, OpKind::Read(Some(value)), version));
+            ops.push(op(
+                0,
+                2 * u64::from(n),
+                OpKind::Put { value, expiry_ms: 0 },
+                Version::new(version),
+            ));
+            ops.push(op(1, 2 * u64::from(n) + 1, OpKind::Read(Some(value)), Version::new(version)));
         }
-        ops.push(op(2, 201, OpKind::Read(Some(40)), 41));
+        ops.push(op(2, 201, OpKind::Read(Some(40)), Version::new(41)));
         let fails = |ops: &[Op]| check(ops, 0).verdict == Verdict::Violation;
         assert!(fails(&ops));
         let small = shrink(&ops, 1_000, fails);

@@ -8,7 +8,7 @@ use crate::role::Role;
 use cluster::{Map, Match, NodeId, NodeReport, Partition};
 use std::collections::BTreeSet;
 use std::time::Duration;
-use wire::{ManifestBody, PartKey};
+use wire::{ManifestBody, PartKey, Version};
 
 impl World {
     /// Heals the world and looks at what becomes of it: replication is back, everybody agrees,
@@ -366,7 +366,7 @@ impl World {
     }
 
     /// Keys, versions and values of a partition on the disk of a node.
-    fn values(&self, node: NodeId, partition: &Partition) -> Vec<(Vec<u8>, u64, Vec<u8>)> {
+    fn values(&self, node: NodeId, partition: &Partition) -> Vec<(Vec<u8>, Version, Vec<u8>)> {
         let shards = self.shards.get(self.shards_of(node.0)).unwrap_or_default();
         let shard = partition.id.0 % u32::from(self.options.shards);
         let mut mine = shards.iter().filter(|it| u32::from(it.index) == shard);

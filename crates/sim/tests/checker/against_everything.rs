@@ -5,6 +5,7 @@ use crate::generate::{self, Fault, Mix, Workload};
 use machine::{Instant, Rng};
 use sim::check::linear::check;
 use sim::check::{Op, OpKind, Verdict};
+use wire::Version;
 
 fn agree(ops: &[Op], skew_ms: u64, what: &str) -> bool {
     let holds = brute::linearizable(ops, skew_ms);
@@ -89,10 +90,16 @@ fn random_op(rng: &mut Rng, client: usize, versions: bool, expires: bool) -> Op 
         _ => OpKind::Read(maybe(rng)),
     };
     let returned = (!unknown).then(|| Instant::from_unix_ms(called + rng.below(5)));
-    let mut op = Op { client, called: Instant::from_unix_ms(called), returned, kind, version: 0 };
+    let mut op = Op {
+        client,
+        called: Instant::from_unix_ms(called),
+        returned,
+        kind,
+        version: Version::NONE,
+    };
     let sees_nothing = matches!(kind, OpKind::Read(None) | OpKind::Del { existed: Some(false) });
     if versions && !unknown && (!sees_nothing || rng.chance(1, 2)) {
-        op.version = rng.below(5);
+        op.version = Version::new(rng.below(5));
     }
     op
 }

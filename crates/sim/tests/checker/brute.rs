@@ -3,6 +3,7 @@
 //! operations only.
 
 use sim::check::{Op, OpKind};
+use wire::Version;
 
 /// Whether some order explains the history.
 pub(crate) fn linearizable(ops: &[Op], skew_ms: u64) -> bool {
@@ -27,11 +28,11 @@ struct Point {
 #[derive(Clone, Copy, Debug)]
 enum Trace {
     /// A write, of this version if it is known.
-    Wrote(Option<u64>),
+    Wrote(Option<Version>),
     /// Somebody saw the version of the last write.
-    Saw(u64),
+    Saw(Version),
     /// Somebody saw nothing, at this version.
-    Passed(u64),
+    Passed(Version),
 }
 
 impl Brute<'_> {
@@ -78,7 +79,7 @@ fn happens(op: &Op, point: &mut Point) -> bool {
         OpKind::Cas { expect, value, expiry_ms, written, .. } => {
             let holds = present == expect;
             // What a comparison found at a version was there.
-            let found = op.version == 0 || written != Some(false) || present.is_some();
+            let found = op.version == Version::NONE || written != Some(false) || present.is_some();
             let leaves = value.map(|value| (value, expiry_ms));
             (found && written.is_none_or(|it| it == holds), holds.then_some(leaves))
         }
@@ -87,7 +88,7 @@ fn happens(op: &Op, point: &mut Point) -> bool {
             (sum.is_none_or(|it| it == next), Some(Some((next, expiry))))
         }
     };
-    let version = Some(op.version).filter(|version| *version != 0);
+    let version = Some(op.version).filter(|version| *version != Version::NONE);
     match write {
         Some(held) => {
             point.held = held;
@@ -102,7 +103,7 @@ fn happens(op: &Op, point: &mut Point) -> bool {
 /// Whether whole numbers that grow can be given to the writes.
 fn versions_fit(trace: &[Trace]) -> bool {
     // Whoever saw the version of a write tells what it was.
-    let mut known: Vec<Option<u64>> = Vec::new();
+    let mut known: Vec<Option<Version>> = Vec::new();
     for step in trace {
         match (step, known.last_mut()) {
             (Trace::Wrote(version), _) => known.push(*version),
@@ -117,11 +118,11 @@ fn versions_fit(trace: &[Trace]) -> bool {
         }
     }
     // The least that each can be.
-    let (mut least, mut writes) = (0, known.iter());
+    let (mut least, mut writes) = (Version::NONE, known.iter());
     for step in trace {
         match step {
             Trace::Wrote(_) => {
-                let version = writes.next().copied().flatten().unwrap_or(least + 1);
+                let version = writes.next().copied().flatten().unwrap_or(least.next());
                 if version <= least {
                     return false;
                 }

@@ -2,6 +2,7 @@
 
 use machine::{Instant, Rng};
 use sim::check::{Op, OpKind};
+use wire::Version;
 
 /// What a generated history is like.
 #[derive(Clone, Copy, Debug)]
@@ -30,7 +31,7 @@ pub(crate) enum Workload {
 
 struct Key {
     held: Option<(i64, u64)>,
-    version: u64,
+    version: Version,
 }
 
 /// Each client does one thing after the other; each thing takes effect at an instant of its own
@@ -53,7 +54,7 @@ pub(crate) fn history(mix: Mix, rng: &mut Rng) -> Vec<Op> {
             called: START + called,
             returned: (!unknown).then_some(START + returned),
             kind: OpKind::Read(None),
-            version: number as u64,
+            version: Version::new(number as u64),
         };
         if !unknown || rng.chance(1, 2) {
             planned.push((effect, op));
@@ -62,24 +63,24 @@ pub(crate) fn history(mix: Mix, rng: &mut Rng) -> Vec<Op> {
         }
     }
     planned.sort_by_key(|(effect, _)| *effect);
-    let mut key = Key { held: None, version: 0 };
+    let mut key = Key { held: None, version: Version::NONE };
     let mut ops = Vec::new();
     for (effect, mut op) in planned {
-        let number = op.version as i64;
+        let number = op.version.get() as i64;
         let wanted = draw(mix, rng, number, op.called.unix_ms(), key.held.map(|held| held.0));
         let now = (effect != u64::MAX).then(|| START + effect);
         (op.kind, op.version) = match now {
             Some(now) => happen(mix, rng, &mut key, wanted, now),
-            None => (wanted, 0),
+            None => (wanted, Version::NONE),
         };
         if op.returned.is_none() {
-            (op.kind, op.version) = (wanted, 0);
+            (op.kind, op.version) = (wanted, Version::NONE);
             if matches!(wanted, OpKind::Read(_)) {
                 continue;
             }
         }
         if !mix.versions {
-            op.version = 0;
+            op.version = Version::NONE;
         }
         ops.push(op);
     }
@@ -130,44 +131,53 @@ fn draw(mix: Mix, rng: &mut Rng, number: i64, called_ms: u64, seen: Option<i64>)
 }
 
 /// Lets it take effect; what its client is told.
-fn happen(mix: Mix, rng: &mut Rng, key: &mut Key, wanted: OpKind, now: Instant) -> (OpKind, u64) {
+fn happen(
+    mix: Mix,
+    rng: &mut Rng,
+    key: &mut Key,
+    wanted: OpKind,
+    now: Instant,
+) -> (OpKind, Version) {
     if let (Some((_, expiry)), Some(skew)) = (key.held, mix.skew_ms)
         && expiry != 0
         && now.unix_ms() + rng.below(skew + 1) >= expiry
     {
-        key.version += 1;
+        key.version = key.version.next();
         key.held = None;
     }
     // Other keys of the partition take versions as well.
     let mut next = || {
-        key.version += 1 + rng.below(3);
+        key.version = key.version.saturating_add(1 + rng.below(3));
         key.version
     };
     let seen = key.held.map(|(value, _)| value);
     match wanted {
-        OpKind::Read(_) => (OpKind::Read(seen), seen.map_or(0, |_| key.version)),
+        OpKind::Read(_) => (OpKind::Read(seen), seen.map_or(Version::NONE, |_| key.version)),
         OpKind::Put { value, expiry_ms } => {
             key.held = Some((value, expiry_ms));
-            (wanted, next())
+            (wanted, Version::new(next().get()))
         }
         OpKind::Del { .. } => {
             let existed = key.held.take().is_some();
-            (OpKind::Del { existed: Some(existed) }, if existed { next() } else { 0 })
+            (
+                OpKind::Del { existed: Some(existed) },
+                if existed { Version::new(next().get()) } else { Version::new(0) },
+            )
         }
         OpKind::Cas { expect, value, expiry_ms, .. } => {
             let holds = seen == expect;
             let written = Some(holds);
             let kind = OpKind::Cas { expect, at: None, value, expiry_ms, written };
             if !holds {
-                return (kind, seen.map_or(0, |_| key.version));
+                return (kind, seen.map_or(Version::NONE, |_| key.version));
             }
             key.held = value.map(|value| (value, expiry_ms));
-            (kind, next())
+            (kind, Version::new(next().get()))
         }
         OpKind::Incr { delta, .. } => {
             let (old, expiry) = key.held.unwrap_or((0, 0));
             key.held = Some((old + delta, expiry));
-            (OpKind::Incr { delta, sum: Some(old + delta) }, next())
+            (OpKind::Incr { delta, sum: Some(old + delta) }, Version::new(next().get()))
         }
     }
 }
@@ -212,7 +222,7 @@ pub(crate) fn spoil(ops: &[Op], fault: Fault, rng: &mut Rng) -> Option<Vec<Op>> 
             let before = ops.iter().filter(|op| op.precedes(&ops[write])).rfind(|op| is_read(op));
             for op in spoiled.iter_mut().filter(|op| same(op)) {
                 (op.kind, op.version) =
-                    before.map_or((OpKind::Read(None), 0), |it| (it.kind, it.version));
+                    before.map_or((OpKind::Read(None), Version::NONE), |it| (it.kind, it.version));
             }
         }
         Fault::AppliedTwice => {
@@ -227,8 +237,8 @@ pub(crate) fn spoil(ops: &[Op], fault: Fault, rng: &mut Rng) -> Option<Vec<Op>> 
                 OpKind::Incr { delta, .. } => OpKind::Read(Some(value + delta)),
                 _ => OpKind::Read(write.leaves()?),
             };
-            if spoiled[read].version != 0 {
-                spoiled[read].version += 1;
+            if spoiled[read].version != Version::NONE {
+                spoiled[read].version = spoiled[read].version.next();
             }
         }
     }

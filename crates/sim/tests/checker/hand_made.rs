@@ -4,6 +4,7 @@ use crate::make::{at, cas, del, incr, op, put, read, until};
 use sim::check::linear::{STEPS_MAX, check};
 use sim::check::properties::{Promise, breaches};
 use sim::check::{History, Key, Op, OpKind, Verdict};
+use wire::Version;
 
 fn good(what: &str, ops: &[Op]) {
     assert_eq!(check(ops, 0).verdict, Verdict::Linearizable, "{what}: {:?}", check(ops, 0));
@@ -123,11 +124,14 @@ fn a_version_tells_two_writes_of_one_value_apart() {
         let (expect, value) = (Some(expect), Some(value));
         OpKind::Cas { expect, at: Some(at), value, expiry_ms: 0, written: Some(written) }
     };
-    let touched = [at(1, op(1, 2, put(5))), at(3, op(3, 4, swap(5, 1, 5, true)))];
+    let touched = [at(1, op(1, 2, put(5))), at(3, op(3, 4, swap(5, Version::new(1), 5, true)))];
     let with = |last: Op| [touched[0].clone(), touched[1].clone(), last];
-    good("another version, the same value", &with(at(3, op(5, 6, swap(5, 1, 6, false)))));
-    bad("a version of before", &with(at(1, op(5, 6, swap(5, 2, 6, false)))));
-    bad("it found nothing", &with(op(5, 6, swap(5, 1, 6, false))));
+    good(
+        "another version, the same value",
+        &with(at(3, op(5, 6, swap(5, Version::new(1), 6, false)))),
+    );
+    bad("a version of before", &with(at(1, op(5, 6, swap(5, Version::new(2), 6, false)))));
+    bad("it found nothing", &with(op(5, 6, swap(5, Version::new(1), 6, false))));
 }
 
 #[test]

@@ -4,6 +4,7 @@ use crate::generate::{self, Mix, Workload};
 use machine::Rng;
 use sim::check::linear::check;
 use sim::check::{Op, OpKind, Verdict};
+use wire::Version;
 
 const LONG: Mix = Mix {
     ops: 100_000,
@@ -36,7 +37,9 @@ fn position(rng: &mut Rng, ops: &[Op], is: impl Fn(&Op) -> bool) -> usize {
 /// A read gives what was there before a write that was answered before the read began.
 fn stale_read(ops: &mut [Op], rng: &mut Rng) -> usize {
     let is_late = |op: &Op| {
-        matches!(op.kind, OpKind::Read(Some(_))) && op.version > 100 && op.returned.is_some()
+        matches!(op.kind, OpKind::Read(Some(_)))
+            && op.version > Version::new(100)
+            && op.returned.is_some()
     };
     let read = position(rng, ops, is_late);
     let newest = ops.iter().filter(|op| op.precedes(&ops[read]) && op.version < ops[read].version);
@@ -54,7 +57,7 @@ fn lost_write(ops: &mut [Op], rng: &mut Rng) -> usize {
     let reads: Vec<Op> = ops.iter().filter(|op| saw(op)).cloned().collect();
     let is_seen = |op: &Op| {
         op.is_acknowledged_write()
-            && op.version > 100
+            && op.version > Version::new(100)
             && reads.iter().any(|read| read.version == op.version && op.precedes(read))
     };
     let write = position(rng, ops, is_seen);
@@ -69,17 +72,19 @@ fn lost_write(ops: &mut [Op], rng: &mut Rng) -> usize {
 
 /// A write takes effect again, as a newer version, over what others wrote; one read sees it.
 fn applied_again(ops: &mut [Op], rng: &mut Rng) -> usize {
-    let is_late = |op: &Op| matches!(op.kind, OpKind::Read(Some(_))) && op.version > 100;
+    let is_late =
+        |op: &Op| matches!(op.kind, OpKind::Read(Some(_))) && op.version > Version::new(100);
     let read = position(rng, ops, is_late);
-    let again = ops.iter().filter(|op| op.is_acknowledged_write() && op.version > 0);
-    let again = again.filter(|op| op.precedes(&ops[read]) && op.version + 50 < ops[read].version);
+    let again = ops.iter().filter(|op| op.is_acknowledged_write() && op.version > Version::NONE);
+    let again = again
+        .filter(|op| op.precedes(&ops[read]) && op.version.saturating_add(50) < ops[read].version);
     let again = again.filter_map(|op| op.leaves()?).next_back().expect("it is late");
     // A version that no other write of the key has.
-    let used: std::collections::BTreeSet<u64> = ops.iter().map(|op| op.version).collect();
-    let next = used.range(ops[read].version + 1..).next().copied().unwrap_or(u64::MAX);
-    ops[read].version = next - 1;
+    let used: std::collections::BTreeSet<Version> = ops.iter().map(|op| op.version).collect();
+    let next = used.range(ops[read].version.next()..).next().copied();
+    ops[read].version = next.unwrap_or(Version::ABOVE_ALL).before();
     while used.contains(&ops[read].version) {
-        ops[read].version += 1;
+        ops[read].version = ops[read].version.next();
     }
     ops[read].kind = OpKind::Read(Some(again));
     read
@@ -87,7 +92,9 @@ fn applied_again(ops: &mut [Op], rng: &mut Rng) -> usize {
 
 /// An increment counts twice from some point on.
 fn counted_twice(ops: &mut [Op], rng: &mut Rng) -> usize {
-    let is_sum = |op: &Op| matches!(op.kind, OpKind::Incr { sum: Some(_), .. }) && op.version > 100;
+    let is_sum = |op: &Op| {
+        matches!(op.kind, OpKind::Incr { sum: Some(_), .. }) && op.version > Version::new(100)
+    };
     let twice = position(rng, ops, is_sum);
     let (version, delta) = match ops[twice].kind {
         OpKind::Incr { delta, .. } => (ops[twice].version, delta),

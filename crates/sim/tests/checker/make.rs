@@ -2,16 +2,23 @@
 
 use machine::Instant;
 use sim::check::{Op, OpKind};
+use wire::Version;
 
 /// An operation of client 0 between two milliseconds, `None` for never answered.
 pub(crate) fn op(called: u64, returned: impl Into<Option<u64>>, kind: OpKind) -> Op {
     let ms = Instant::from_unix_ms;
-    Op { client: 0, called: ms(called), returned: returned.into().map(ms), kind, version: 0 }
+    Op {
+        client: 0,
+        called: ms(called),
+        returned: returned.into().map(ms),
+        kind,
+        version: Version::NONE,
+    }
 }
 
 /// The same at a version.
 pub(crate) fn at(version: u64, op: Op) -> Op {
-    Op { version, ..op }
+    Op { version: Version::new(version), ..op }
 }
 
 pub(crate) fn put(value: i64) -> OpKind {

@@ -6,7 +6,7 @@ use cluster::{
     SwitchControl, SwitchTables,
 };
 use std::net::SocketAddr;
-use wire::{Code, DelegationId, DirectoryClock, Generation, Header, Revision};
+use wire::{Code, DelegationId, DirectoryClock, Generation, Header, Revision, Version};
 
 const INCARNATION: Incarnation = Incarnation(5);
 const NOW: Instant = Instant::from_unix_ms(1_000);
@@ -89,7 +89,7 @@ fn delegated(seq: u64) -> [u8; HEADER_LEN] {
     let (op, code) = (Op::PutReply as u8, Code::Delegated as u8);
     let header =
         Header { op, code, client: CLIENT, seq, node: 1, reply_port: 1, ..Header::default() };
-    Header { object_version: 40, ..header }.write(&mut bytes);
+    Header { object_version: Version::new(40), ..header }.write(&mut bytes);
     bytes.set_reply_delegation(DelegationId::new(1));
     bytes
 }
@@ -111,7 +111,7 @@ fn late(pipeline: &mut Pipeline, op: Op, mut bytes: Vec<u8>) -> Result<(u8, u64,
     pipeline.forward(op, NOW, from, &mut bytes, &mut out)?;
     let sent = out.pop().expect("it was not dropped");
     let header: &[u8; HEADER_LEN] = sent.payload.first_chunk().expect("a header");
-    Ok((header.hop_flags(), header.object_version(), header.directory_clock().get()))
+    Ok((header.hop_flags(), header.object_version().get(), header.directory_clock().get()))
 }
 
 #[test]

@@ -12,7 +12,7 @@ use std::thread;
 use switch::{Directory, Pipeline};
 use wire::{
     Code, DelegationId, DirectoryClock, DropReason, Fields as _, Generation, HEADER_LEN, Header,
-    Op, PutBody, Revision, flag, hop_flag,
+    Op, PutBody, Revision, Version, flag, hop_flag,
 };
 
 const CLIENT: u64 = 77;
@@ -79,7 +79,7 @@ fn ask(pipeline: &mut Pipeline, now: Instant, ask: Ask) -> Went {
         client,
         seq,
         lag,
-        object_version: 1234,
+        object_version: Version::new(1234),
         ..Header::default()
     };
     fields.write(&mut header);
@@ -101,16 +101,22 @@ fn ask(pipeline: &mut Pipeline, now: Instant, ask: Ask) -> Went {
     assert_eq!((header.partition(), header.epoch()), (1, 1));
     let version = header.object_version();
     match header.hop_flags() {
-        hop_flag::GRANTED => {
-            Went::Delegation { delegation: header.delegation().get(), version, chain }
-        }
+        hop_flag::GRANTED => Went::Delegation {
+            delegation: header.delegation().get(),
+            version: version.get(),
+            chain,
+        },
         hop_flag::CROWDED => {
-            assert_eq!((version, chain[0]), (0, TAIL));
+            assert_eq!((version, chain[0]), (Version::NONE, TAIL));
             Went::Crowded
         }
         flags => {
             assert_eq!((flags & !hop_flag::OLD, chain[0]), (0, TAIL));
-            Went::Home { version, directory_clock: header.directory_clock().get(), old: flags != 0 }
+            Went::Home {
+                version: version.get(),
+                directory_clock: header.directory_clock().get(),
+                old: flags != 0,
+            }
         }
     }
 }
@@ -130,7 +136,7 @@ fn answer(pipeline: &mut Pipeline, seq: u64, says: Says) -> u64 {
         keyhash: KEYHASH,
         client: CLIENT,
         seq,
-        object_version: says.version,
+        object_version: Version::new(says.version),
         reply_port: 1,
         node: says.node,
         ..Header::default()

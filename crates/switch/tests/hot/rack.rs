@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 use switch::Pipeline;
 use wire::{
     Code, Endpoint, Fields as _, Generation, HEADER_LEN, Header, MgetKey, Op, RangeBody, Revision,
-    flag, hop_flag,
+    Version, flag, hop_flag,
 };
 
 pub(crate) const INCARNATION: Incarnation = Incarnation(5);
@@ -140,7 +140,7 @@ pub(crate) fn ask(pipeline: &mut Pipeline, now: Instant, op: Op, flags: u8) -> S
     Stamped {
         node: u16::from_be_bytes([header.chain()[0], header.chain()[1]]),
         hot: header.hop_flags() & hop_flag::HOT != 0,
-        floor: header.object_version(),
+        floor: header.object_version().get(),
         generation: header.generation().get(),
     }
 }
@@ -215,7 +215,7 @@ pub(crate) fn reply(pipeline: &mut Pipeline, now: Instant, says: Says) {
         code: code as u8,
         keyspace: KEYSPACE.0,
         keyhash: KEYHASH,
-        object_version: version,
+        object_version: Version::new(version),
         hop_flags: if newest { hop_flag::HOT | hop_flag::NEWEST } else { 0 },
         reply_port: 1,
         node,

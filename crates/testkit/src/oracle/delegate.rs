@@ -5,13 +5,13 @@ use super::hot::{Entry, Hot};
 use super::model::Sent;
 use cluster::{NodeId, SwitchTables};
 use std::collections::{BTreeMap, BTreeSet};
-use wire::{HEADER_LEN, Header, hop_flag};
+use wire::{HEADER_LEN, Header, Version, hop_flag};
 
 /// What a request was given.
 #[derive(Clone, Debug)]
 pub struct Grant {
     pub delegation: u64,
-    pub version: u64,
+    pub version: Version,
     pub nodes: Nodes,
     /// How many of the nodes are its chain; the others are readers.
     pub replicas: usize,
@@ -113,7 +113,7 @@ impl Delegate {
         if its_own && hot.delegation(header) == Some(grant.delegation) {
             Way::Delegation(grant.clone(), is_new)
         } else {
-            Way::Home(grant.version)
+            Way::Home(grant.version.get())
         }
     }
 
@@ -132,11 +132,11 @@ impl Delegate {
             return;
         }
         if delegation.begun.is_none()
-            && header.object_version < (1 << 62) - (1 << 32)
+            && header.object_version < Version::new((1 << 62) - (1 << 32))
             && self.directory_clock & 0xffff != 0xffff
         {
             self.directory_clock += 1;
-            delegation.begun = Some((self.directory_clock, header.object_version + 1));
+            delegation.begun = Some((self.directory_clock, header.object_version.get() + 1));
         }
         let has = self.grants.get(&(header.client, header.seq));
         let has = has.is_some_and(|grant| grant.delegation >= delegation.number);
@@ -200,7 +200,7 @@ impl Delegate {
         let (_, next) = delegation.begun.as_mut().expect("it has begun");
         let grant = Grant {
             delegation: delegation.number,
-            version: *next,
+            version: Version::new(*next),
             nodes,
             replicas: delegation.replicas,
         };

@@ -4,7 +4,7 @@ use super::counts::{Counts, hot_name};
 use super::delegate::{Delegate, Delegation};
 use cluster::{HotOrder, Incarnation, NodeId, SwitchTables};
 use std::collections::{BTreeMap, BTreeSet};
-use wire::{HEADER_LEN, Header, Revision, hop_flag};
+use wire::{HEADER_LEN, Header, Revision, Version, hop_flag};
 
 /// The naive directory.
 #[derive(Default)]
@@ -18,7 +18,7 @@ pub struct Hot {
 pub struct Entry {
     generation: u64,
     low: u64,
-    floor: u64,
+    floor: Version,
     proven: bool,
     /// Marks of readers in their incarnations.
     holders: BTreeMap<(NodeId, Incarnation), u64>,
@@ -33,7 +33,7 @@ pub struct Entry {
 /// How a read of a hot key is to be stamped, and who may answer it from a copy.
 pub struct Read {
     pub generation: u64,
-    pub floor: u64,
+    pub floor: Version,
     pub holders: Vec<NodeId>,
     /// Whether a switch finds one of them, if there are some: it need not look at all readers.
     finds: bool,
@@ -75,7 +75,7 @@ impl Hot {
             let fresh = Entry {
                 generation: key.generation.get(),
                 low: key.match_value.0 as u64,
-                floor: 0,
+                floor: Version::NONE,
                 proven: false,
                 holders: BTreeMap::new(),
                 first,
@@ -120,7 +120,7 @@ impl Hot {
         at_home: bool,
     ) -> Option<Read> {
         let entry = self.entries.get(&(keyspace, keyhash)).filter(|it| it.low == at as u64)?;
-        let holds = |reader: &_| entry.holders.get(reader) == Some(&(entry.floor % 255));
+        let holds = |reader: &_| entry.holders.get(reader) == Some(&(entry.floor.get() % 255));
         let nodes = self.readers(entry).into_iter().filter(holds).map(|(node, _)| node);
         let known = |node: &NodeId| tables.nodes.iter().any(|spec| spec.id == *node);
         let at_home = at_home && entry.delegation.is_none();
@@ -206,7 +206,7 @@ impl Hot {
         let reader = self.readers(entry).into_iter().find(is_it);
         let Some(entry) = self.entries.get_mut(&name) else { return };
         if entry.floor == header.object_version {
-            reader.map(|reader| entry.holders.insert(reader, entry.floor % 255));
+            reader.map(|reader| entry.holders.insert(reader, entry.floor.get() % 255));
         }
     }
 
@@ -231,13 +231,13 @@ impl Hot {
         let of_read = matches!(op, "get_reply" | "hot_publish");
         let newest = header.hop_flags & hop_flag::NEWEST != 0;
         let begun = entry.delegation.as_ref().and_then(|delegation| delegation.begun);
-        let never_given = begun.is_some_and(|(_, next)| version >= next);
-        let beyond = version > entry.floor && never_given || version > 1 << 62;
+        let never_given = begun.is_some_and(|(_, next)| version >= Version::new(next));
+        let beyond = version > entry.floor && never_given || version > Version::new(1 << 62);
         match op {
             "hot_copied" if version < entry.floor => {}
             "hot_copied" if beyond => return false,
             "hot_copied" => {
-                reader.map(|reader| entry.holders.insert(reader, version % 255));
+                reader.map(|reader| entry.holders.insert(reader, version.get() % 255));
             }
             "get_reply" | "hot_publish" | "put_reply" | "del_reply" | "cas_reply"
             | "incr_reply" => {
@@ -275,7 +275,8 @@ pub fn generation(header: &Header) -> u64 {
 /// with what no copy has.
 pub fn stamp(header: &mut Header, read: &Read, spread: bool) {
     header.hop_flags = hop_flag::HOT;
-    header.object_version = if spread || read.floor_at_home { read.floor } else { u64::MAX };
+    header.object_version =
+        if spread || read.floor_at_home { read.floor } else { Version::ABOVE_ALL };
     header.chain[8..].copy_from_slice(&read.generation.to_be_bytes());
 }
 

@@ -7,7 +7,7 @@ use super::hot::{self, Hot};
 use cluster::{NodeId, NodeSpec, Partition, SwitchTables};
 use std::collections::BTreeMap;
 use std::rc::Rc;
-use wire::{Endpoint, HEADER_LEN, Header, Packet, flag, hop_flag};
+use wire::{Endpoint, HEADER_LEN, Header, Packet, Version, flag, hop_flag};
 
 /// A datagram and where it goes.
 pub type Sent = (Endpoint, Vec<u8>);
@@ -201,7 +201,7 @@ impl Model {
             Way::Drop(reason) => return self.drop(reason),
             Way::Home(version) => {
                 let mut home = grant(&header, id.0, epoch, 0, &partition.chain);
-                home.object_version = version;
+                home.object_version = Version::new(version);
                 delegate::set_directory_clock(&mut home, self.delegate.directory_clock);
                 let old = first_sent < self.delegate.beginning;
                 Header { hop_flags: if old { hop_flag::OLD } else { 0 }, ..home }
@@ -256,7 +256,7 @@ impl Model {
                 if hot.floor_at_home {
                     bits = [1 << key; 2];
                     let slot = &mut datagram[HEADER_LEN + key * 24..][..16];
-                    slot.copy_from_slice(&u128::from(hot.floor).to_be_bytes());
+                    slot.copy_from_slice(&u128::from(hot.floor.get()).to_be_bytes());
                 }
                 let picks = |header: &Header| header.bitmap >> key & 1 == 1;
                 let mut went = "home";
@@ -264,7 +264,7 @@ impl Model {
                     add(&mut self.counts.hot_spread, &name);
                     (reader, bits, went) = (holder, [1 << key; 2], "copy");
                     let slot = &mut datagram[HEADER_LEN + key * 24..][..16];
-                    slot.copy_from_slice(&u128::from(hot.floor).to_be_bytes());
+                    slot.copy_from_slice(&u128::from(hot.floor.get()).to_be_bytes());
                 }
                 add(&mut self.counts.hot_keys, went);
             }

@@ -9,7 +9,7 @@ use testkit::draw::{self, any_bounds, any_draw, datagram, endpoint, partitions};
 use testkit::oracle::compare::{Both, INCARNATION};
 use testkit::oracle::numbers::Numbers;
 use testkit::orders::{done, warm};
-use wire::{DelegationId, Generation, Revision};
+use wire::{DelegationId, Generation, Revision, Version};
 
 /// Nodes that copies may be on: as many as two to a host leave room for.
 const NODES_MAX: u16 = 300;
@@ -98,7 +98,7 @@ proptest! {
                 order.revision = Revision::new(revision);
                 numbers.give(&mut order);
                 both.install_hot(&order);
-                for (from, bytes) in warm(&tables, &order, 3, dice ^ revision) {
+                for (from, bytes) in warm(&tables, &order, Version::new(3), dice ^ revision) {
                     both.process_any(from, &bytes);
                 }
             }

@@ -49,7 +49,7 @@ static HOP_FLAG: [Flag; 7] = [
     Flag { name: "CUT", bit: 1, ops: &[] },
 ];
 
-pub(super) static HEADER: [Field; 39] = [
+pub(super) static HEADER: [Field; 41] = [
     Field { name: "magic", at: 0, size: 2, shown: Shown::Hex, when: &[], count: None, rest: None },
     Field {
         name: "version",
@@ -440,6 +440,24 @@ pub(super) static HEADER: [Field; 39] = [
         rest: None,
     },
     Field {
+        name: "piece",
+        at: 84,
+        size: 8,
+        shown: Shown::Number,
+        when: &[When {
+            ops: &[69, 70, 76, 77],
+            codes: &[],
+            codes_from: 0,
+            hop: 0x00,
+            hop_clear: 0x00,
+            flags: 0x00,
+            zero: &[],
+            delivered: None,
+        }],
+        count: None,
+        rest: None,
+    },
+    Field {
         name: "op",
         at: 92,
         size: 1,
@@ -499,6 +517,24 @@ pub(super) static HEADER: [Field; 39] = [
         size: 8,
         shown: Shown::Number,
         when: &[],
+        count: None,
+        rest: None,
+    },
+    Field {
+        name: "run",
+        at: 108,
+        size: 8,
+        shown: Shown::Hex,
+        when: &[When {
+            ops: &[69, 70, 76, 77],
+            codes: &[],
+            codes_from: 0,
+            hop: 0x00,
+            hop_clear: 0x00,
+            flags: 0x00,
+            zero: &[],
+            delivered: None,
+        }],
         count: None,
         rest: None,
     },

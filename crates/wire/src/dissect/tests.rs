@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::layout::{Code, Header as Author, Op, PutBody, SinceBody, flag, hop_flag};
+use crate::number::Version;
 use std::string::{String, ToString};
 use std::vec;
 
@@ -39,7 +40,7 @@ fn datagram(header: &Author, parts: &[&[u8]]) -> Vec<u8> {
 
 fn put(hop_flags: u8, flags: u8) -> Vec<u8> {
     let header = Author { op: Op::Put as u8, hop_flags, flags, key_len: 3, ..Author::default() };
-    let since = SinceBody { since: 4, next: 9 }.to_bytes();
+    let since = SinceBody { since: Version::new(4), next: 9 }.to_bytes();
     let since = if flags & flag::SINCE != 0 { &since[..] } else { &[] };
     datagram(&header, &[&PutBody { expiry_ms: 5 }.to_bytes(), b"key", b"value", since])
 }

@@ -65,7 +65,7 @@ pub(crate) fn delegated(
     let client = Endpoint::from(SocketAddr::from(([10, 200, 0, 1], 9)));
     header.op = Op::PutReply as u8;
     (header.node, header.reply_addr, header.reply_port) = (node.id.0, client.addr, client.port);
-    header.object_version = draw(12) as u64;
+    header.object_version = Version::new(draw(12) as u64);
     if kind == 0 {
         header.code = Code::Delegated as u8;
         header.chain[8..].copy_from_slice(&delegation.number.get().to_be_bytes());
@@ -117,7 +117,7 @@ fn say_delegated(seq: u64, delegation: u64, leave: u64) -> Vec<u8> {
 /// Hop flags, version, and what stands for the moment or the delegation.
 fn grants(datagram: &[u8]) -> (u8, u64, u64) {
     let header = datagram.first_chunk::<HEADER_LEN>().unwrap();
-    (header.hop_flags(), header.object_version(), header.directory_clock().get())
+    (header.hop_flags(), header.object_version().get(), header.directory_clock().get())
 }
 
 /// What is known of the key at the sockets and in the kernel.
@@ -267,7 +267,7 @@ fn whoever_a_write_was_stamped_for_is_asked_once_it_is_acknowledged() {
         let nodes: BTreeSet<u16> = ids.filter(|id| *id != wire::NOBODY).collect();
         assert_eq!(nodes.len(), 1 + usize::from(copies));
         let first = u16::from_be_bytes([chain[0], chain[1]]);
-        let done = says(Op::PutReply, first, header.object_version(), 0);
+        let done = says(Op::PutReply, first, header.object_version().get(), 0);
         let done = bytes(&Header { client: 7, seq, hop_flags: GRANTED, ..done });
         if by_kernel {
             let from = Endpoint::from(addr(first));

@@ -20,7 +20,8 @@ use testkit::draw::{any_draw, any_tables, datagram};
 use testkit::oracle::model::{Model, Sent};
 use testkit::orders::{any_orders, done, order_for, warm};
 use wire::{
-    DelegationId, Endpoint, Generation, HEADER_LEN, Header, MgetKey, Op, Revision, hop_flag,
+    DelegationId, Endpoint, Generation, HEADER_LEN, Header, MgetKey, Op, Revision, Version,
+    hop_flag,
 };
 use xdp::{Program, layout};
 
@@ -94,7 +95,7 @@ fn agree(switch: &Switch<'_>, model: &mut Model, from: Endpoint, bytes: Vec<u8>)
 /// went to those.
 #[derive(Default)]
 struct Readers {
-    of: BTreeMap<(u16, u64, u64), BTreeSet<u16>>,
+    of: BTreeMap<(u16, u64, Version), BTreeSet<u16>>,
     asked: u64,
 }
 
@@ -160,7 +161,7 @@ fn hot_keys_are_what_the_model_says() {
                 orders_in_all += 1;
                 let is_taken = switch.plane.hot_revision() == order.revision;
                 taken += u64::from(is_taken);
-                all = warm(&tables, &order, revision % 4, base + number as u64);
+                all = warm(&tables, &order, Version::new(revision % 4), base + number as u64);
                 present = if is_taken { order } else { present };
             }
             // A few numbers at a time, so that copies meet and low-water marks rise.
@@ -250,7 +251,7 @@ pub(crate) fn says(op: Op, node: u16, version: u64, generation: u64) -> Header {
         keyspace: 1,
         keyhash: KEYHASH,
         hop_flags: hop_flag::NEWEST,
-        object_version: version,
+        object_version: Version::new(version),
         node,
         reply_addr: client.addr,
         reply_port: client.port,
@@ -286,7 +287,7 @@ pub(crate) fn asks(switch: &Switch<'_>) -> (u16, Option<(u64, u64)>) {
     let node = u16::from(header.chain[1]);
     assert_eq!(*to, Endpoint::from(addr(node)));
     let generation = u64::from_be_bytes(*header.chain[8..].first_chunk().unwrap());
-    (node, (header.hop_flags == hop_flag::HOT).then_some((header.object_version, generation)))
+    (node, (header.hop_flags == hop_flag::HOT).then_some((header.object_version.get(), generation)))
 }
 
 /// Proves the key at version 5, which node 2 holds.
@@ -419,13 +420,13 @@ fn what_passes_the_socket_raises_the_floor_in_the_kernel() {
     let from = SocketAddr::from((CLIENT.0, CLIENT.1));
     let (to, header) = passes(from, &get);
     assert_eq!((to, header.hop_flags), (addr(HOME).into(), hop_flag::HOT));
-    assert_eq!(header.object_version, AT_TAIL);
+    assert_eq!(header.object_version, Version::new(AT_TAIL));
     passes(addr(2), &says(Op::HotCopied, 2, 7, 1));
     let (to, header) = passes(from, &get);
-    assert_eq!((to, header.object_version, header.chain_len), (addr(2).into(), 7, 1));
+    assert_eq!((to, header.object_version, header.chain_len), (addr(2).into(), Version::new(7), 1));
     assert_eq!(header.chain[8..], 1_u64.to_be_bytes());
     let (to, header) = passes(from, &Header { flags: wire::flag::AT_HOME, ..get });
-    assert_eq!((to, header.object_version), (addr(HOME).into(), AT_TAIL));
+    assert_eq!((to, header.object_version), (addr(HOME).into(), Version::new(AT_TAIL)));
     assert_eq!(switch.counts().dropped.len(), 0);
 }
 

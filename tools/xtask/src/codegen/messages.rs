@@ -1,8 +1,8 @@
 //! What a message says in its header, as a type of its own: fields that lie over others go by the
 //! message's names, and are read and written here and nowhere else.
 
-use super::rust::{ident, rustfmt};
-use crate::layout::{Counter, Field, Layout, Message};
+use super::rust::{ident, rust_type, rustfmt};
+use crate::layout::{Field, Layout, Message};
 use anyhow::{Context, Result, ensure};
 use std::fmt::Write;
 
@@ -28,53 +28,40 @@ fn structure(out: &mut String, layout: &Layout, message: &Message) -> Result<()>
     for it in says {
         let field = layout.fields.iter().find(|field| field.name == it.field);
         let field = field.with_context(|| format!("{name}: no field {}", it.field))?;
-        let counter = it.type_name.or(field.type_name);
-        let kind = Counter::type_of(counter, field.size);
+        let kind = rust_type(field);
         writeln!(out, "/// {}\npub {}: {kind},", it.doc, it.name)?;
-        fields.push((it.name.as_str(), it.type_name, field));
+        fields.push((it.name.as_str(), field));
     }
     let flags = hop.iter().map(|flag| format!("hop_flag::{flag}")).collect::<Vec<_>>();
     writeln!(out, "}}\n\nimpl {name} {{")?;
     writeln!(out, "/// What a packet says.\n#[inline]\n#[must_use]")?;
     writeln!(out, "pub fn read(header: &[u8; HEADER_LEN]) -> Self {{\nSelf {{")?;
-    for (name, counter, field) in &fields {
-        let value = typed(*counter, &format!("header.{}()", ident(&field.name)));
-        writeln!(out, "{name}: {value},")?;
+    for (name, field) in &fields {
+        writeln!(out, "{name}: header.{}(),", ident(&field.name))?;
     }
     writeln!(out, "}}\n}}\n\n/// Writes it into a packet.\n#[inline]")?;
     writeln!(out, "pub fn write(self, header: &mut [u8; HEADER_LEN]) {{")?;
     if !flags.is_empty() {
         writeln!(out, "header.set_hop_flags(header.hop_flags() | {});", flags.join(" | "))?;
     }
-    for (name, counter, field) in &fields {
-        let bits = untyped(*counter, name);
-        writeln!(out, "header.set_{}({bits});", ident(&field.name))?;
+    for (name, field) in &fields {
+        writeln!(out, "header.set_{}(self.{name});", ident(&field.name))?;
     }
     writeln!(out, "}}\n\n/// What a header says.\n#[inline]\n#[must_use]")?;
     writeln!(out, "pub fn of(header: &Header) -> Self {{\nSelf {{")?;
-    for (name, counter, field) in &fields {
-        writeln!(out, "{name}: {},", typed(*counter, &from_header(layout, field)?))?;
+    for (name, field) in &fields {
+        writeln!(out, "{name}: {},", from_header(layout, field)?)?;
     }
     writeln!(out, "}}\n}}\n\n/// Puts it into a header.\n#[inline]")?;
     writeln!(out, "pub fn put(self, header: &mut Header) {{")?;
     if !flags.is_empty() {
         writeln!(out, "header.hop_flags |= {};", flags.join(" | "))?;
     }
-    for (name, counter, field) in &fields {
-        into_header(out, layout, field, &untyped(*counter, name))?;
+    for (name, field) in &fields {
+        into_header(out, layout, field, &format!("self.{name}"))?;
     }
     writeln!(out, "}}\n}}")?;
     Ok(())
-}
-
-/// A value as the counter that a message takes it for, if it does.
-fn typed(counter: Option<Counter>, value: &str) -> String {
-    counter.map_or(value.to_owned(), |counter| format!("{counter:?}::new({value})"))
-}
-
-/// A message's field as the header has it.
-fn untyped(counter: Option<Counter>, name: &str) -> String {
-    format!("self.{name}{}", if counter.is_some() { ".get()" } else { "" })
 }
 
 /// The fields of a header that lie where this one does, with the first byte of each that it takes,

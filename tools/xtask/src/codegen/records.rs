@@ -13,7 +13,7 @@ pub(crate) fn generate(layout: &Layout) -> Result<String> {
          `spec/layout.toml` by `cargo xtask codegen`; do not edit. The generated C header has \
          the compiler check that it agrees.",
     );
-    out.push_str("\nuse wire::{DelegationId, DirectoryClock, Generation};\n");
+    out.push_str("\nuse wire::{DelegationId, DirectoryClock, Generation, Version};\n");
     for record in &layout.records {
         structure(&mut out, record)?;
     }

@@ -10,7 +10,7 @@ pub(crate) fn generate(layout: &Layout) -> Result<String> {
     let mut out = String::from(
         "//! The layout of every packet. Generated from `spec/layout.toml` by \
          `cargo xtask codegen`; do not edit.\n\n\
-         use crate::number::{DelegationId, DirectoryClock, Generation, Revision};\n\n",
+         use crate::number::{DelegationId, DirectoryClock, Generation, Revision, Version};\n\n",
     );
     constants(&mut out, layout)?;
     for family in &layout.families {
@@ -221,7 +221,7 @@ pub(super) fn rustfmt(text: &str) -> Result<String> {
     Ok(String::from_utf8(output.stdout)?)
 }
 
-fn rust_type(field: &Field) -> String {
+pub(super) fn rust_type(field: &Field) -> String {
     if field.bytes {
         format!("[u8; {}]", field.size)
     } else {

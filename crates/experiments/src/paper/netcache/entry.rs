@@ -1,7 +1,7 @@
 //! One cached key: when its value may be shown, and when not.
 
 use super::heat::Candidate;
-use wire::{Body, Code, Fields as _, HEADER_LEN, Op, flag};
+use wire::{Body, Code, Fields as _, HEADER_LEN, Op, Version, flag};
 
 /// The longest value that is cached: NetCache has 16 bytes in each of 8 stages.
 pub(super) const VALUE_MAX: usize = 128;
@@ -16,7 +16,7 @@ pub(super) struct Entry {
     /// Fetches with this number or a later one were sent after the entry came.
     since: u64,
     /// No version above this has been let through since then.
-    floor: u64,
+    floor: Version,
     /// Whether the floor is not below any version that was let through before, either.
     proven: bool,
     /// The value, if it may be shown.
@@ -28,7 +28,7 @@ pub(super) struct Entry {
 /// A value that may be shown: nobody has seen a newer one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Valid {
-    pub(super) version: u64,
+    pub(super) version: Version,
     pub(super) value: Vec<u8>,
 }
 
@@ -49,7 +49,7 @@ impl Entry {
             key,
             reads: reads.into(),
             since,
-            floor: 0,
+            floor: Version::NONE,
             proven: false,
             valid: None,
             write: None,
@@ -119,13 +119,13 @@ impl Entry {
     }
 
     /// A version is shown: older ones are not, from here on.
-    fn raise(&mut self, version: u64) {
+    fn raise(&mut self, version: Version) {
         self.floor = self.floor.max(version);
         let floor = self.floor;
         self.valid.take_if(|valid| valid.version < floor);
     }
 
-    fn show(&mut self, version: u64, value: Vec<u8>) {
+    fn show(&mut self, version: Version, value: Vec<u8>) {
         if self.proven && version >= self.floor {
             self.valid = Some(Valid { version, value });
         }
@@ -143,6 +143,6 @@ fn cacheable<'a>(code: Option<Code>, body: &Body<'a>) -> Option<&'a [u8]> {
 impl Entry {
     /// Breaks the rule on purpose: whatever passes next is taken for the newest.
     pub(super) fn forget_floor(&mut self) {
-        self.floor = 0;
+        self.floor = Version::NONE;
     }
 }

@@ -8,7 +8,7 @@ use cluster::{
     PartitionId, SwitchControl as _, SwitchTables,
 };
 use std::collections::BTreeSet;
-use wire::{Revision, flag};
+use wire::{Revision, Version, flag};
 
 const INCARNATION: Incarnation = Incarnation(1);
 const KEY: &[u8] = b"key";
@@ -214,7 +214,7 @@ impl Home {
             keyspace: header.keyspace(),
             client: header.client(),
             seq: header.seq(),
-            object_version: written.copied().unwrap_or(self.version),
+            object_version: Version::new(written.copied().unwrap_or(self.version)),
             ..Header::default()
         };
         let mut answer = Vec::new();
@@ -240,7 +240,7 @@ fn a_hot_key_is_fetched_and_then_answered_by_the_switch_as_its_home_would() {
     let (request, from) = (rig.get(), CLIENT);
     let [(_, answer)] = rig.pass(from, &request).try_into().unwrap();
     let header = *Packet::parse(&answer).unwrap().header();
-    assert_eq!((header.object_version(), header.keyspace()), (1, 1));
+    assert_eq!((header.object_version(), header.keyspace()), (Version::new(1), 1));
     assert_eq!(rig.fetches(), [] as [Vec<u8>; 0], "once is enough");
 }
 
@@ -547,9 +547,9 @@ fn play(seed: u64, forgetful: bool) -> (u64, u64) {
             let version = header.object_version();
             by_switch += u64::from(header.node() == 0);
             if header.op() == Op::GetReply as u8 {
-                stale += u64::from(version < floors[&header.seq()]);
+                stale += u64::from(version < Version::new(floors[&header.seq()]));
             }
-            shown = shown.max(version);
+            shown = shown.max(version.get());
         }
         if forgetful && let Some((_, entry)) = rig.cache.items.first_mut() {
             entry.forget_floor();

@@ -6,6 +6,7 @@ use crate::reply::Long;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
+use wire::Version;
 
 fn key(name: &str) -> Bytes {
     Bytes::copy_from_slice(name.as_bytes())
@@ -94,37 +95,41 @@ fn gets_that_wait_for_a_plain_set_tell_what_it_has_set() {
 #[test]
 fn a_get_that_read_an_older_version_tells_what_was_told_before() {
     let mut under_way = gets(5);
-    let mut told = |version| answer(&mut under_way, bulk(version), Seen::Version(version));
+    let mut told =
+        |version| answer(&mut under_way, bulk(version), Seen::Version(Version::new(version)));
     assert_eq!([7, 5, 9, 8, 9].map(&mut told), [7, 7, 9, 9, 9].map(|it| Some(bulk(it))));
     // Whoever comes when they are done is told what it read.
     let mut under_way = gets(1);
-    assert_eq!(answer(&mut under_way, bulk(3), Seen::Version(3)), Some(bulk(3)));
+    assert_eq!(answer(&mut under_way, bulk(3), Seen::Version(Version::new(3))), Some(bulk(3)));
 }
 
 #[test]
 fn where_one_has_no_version_the_later_get_is_run_again_once() {
     let mut under_way = gets(5);
-    assert_eq!(answer(&mut under_way, bulk(7), Seen::Version(7)), Some(bulk(7)));
+    assert_eq!(answer(&mut under_way, bulk(7), Seen::Version(Version::new(7))), Some(bulk(7)));
     assert_eq!(answer(&mut under_way, Reply::Null, Seen::Absent), None);
     assert_eq!(answer(&mut under_way, Reply::Null, Seen::Absent), Some(Reply::Null));
     assert_eq!(answer(&mut under_way, Reply::Null, Seen::Absent), Some(Reply::Null));
-    assert_eq!(answer(&mut under_way, bulk(7), Seen::Version(7)), None);
-    assert_eq!(answer(&mut under_way, bulk(8), Seen::Version(8)), Some(bulk(8)));
-    assert_eq!(answer(&mut under_way, bulk(6), Seen::Version(6)), Some(bulk(8)));
+    assert_eq!(answer(&mut under_way, bulk(7), Seen::Version(Version::new(7))), None);
+    assert_eq!(answer(&mut under_way, bulk(8), Seen::Version(Version::new(8))), Some(bulk(8)));
+    assert_eq!(answer(&mut under_way, bulk(6), Seen::Version(Version::new(6))), Some(bulk(8)));
 }
 
 #[test]
 fn a_value_that_streams_is_read_by_one_get_at_a_time() {
     let mut under_way = gets(4);
     let first = long(7);
-    assert_eq!(answer(&mut under_way, first.clone(), Seen::Version(7)), Some(first));
+    assert_eq!(answer(&mut under_way, first.clone(), Seen::Version(Version::new(7))), Some(first));
     assert_eq!(answer(&mut under_way, Reply::Null, Seen::Unread), None);
     let second = long(7);
-    assert_eq!(answer(&mut under_way, second.clone(), Seen::Version(7)), Some(second));
+    assert_eq!(
+        answer(&mut under_way, second.clone(), Seen::Version(Version::new(7))),
+        Some(second)
+    );
     // It cannot be told twice.
-    assert_eq!(answer(&mut under_way, bulk(6), Seen::Version(6)), None);
-    assert_eq!(answer(&mut under_way, bulk(8), Seen::Version(8)), Some(bulk(8)));
-    assert_eq!(answer(&mut under_way, bulk(9), Seen::Version(9)), Some(bulk(9)));
+    assert_eq!(answer(&mut under_way, bulk(6), Seen::Version(Version::new(6))), None);
+    assert_eq!(answer(&mut under_way, bulk(8), Seen::Version(Version::new(8))), Some(bulk(8)));
+    assert_eq!(answer(&mut under_way, bulk(9), Seen::Version(Version::new(9))), Some(bulk(9)));
     // Also if none before it has told anything.
     let mut under_way = gets(2);
     let failed = Reply::error("ERR lost");
@@ -136,13 +141,13 @@ fn a_value_that_streams_is_read_by_one_get_at_a_time() {
 fn a_get_that_fails_is_answered_and_what_was_told_before_still_counts() {
     let mut under_way = gets(5);
     let failed = Reply::error("ERR lost");
-    assert_eq!(answer(&mut under_way, bulk(7), Seen::Version(7)), Some(bulk(7)));
+    assert_eq!(answer(&mut under_way, bulk(7), Seen::Version(Version::new(7))), Some(bulk(7)));
     assert_eq!(answer(&mut under_way, failed.clone(), Seen::Nothing), Some(failed.clone()));
-    assert_eq!(answer(&mut under_way, bulk(6), Seen::Version(6)), Some(bulk(7)));
+    assert_eq!(answer(&mut under_way, bulk(6), Seen::Version(Version::new(6))), Some(bulk(7)));
     // Also if it failed when it was run again.
     assert_eq!(answer(&mut under_way, Reply::Null, Seen::Absent), None);
     assert_eq!(answer(&mut under_way, failed.clone(), Seen::Nothing), Some(failed));
-    assert_eq!(answer(&mut under_way, bulk(6), Seen::Version(6)), Some(bulk(7)));
+    assert_eq!(answer(&mut under_way, bulk(6), Seen::Version(Version::new(6))), Some(bulk(7)));
 }
 
 /// What happens next in a world of some keys.
@@ -277,8 +282,10 @@ impl<F: Fn(&mut UnderWay, &mut Reply, Seen) -> Verdict> World<F> {
             _ if fails => (Reply::error("ERR lost"), Seen::Nothing),
             (_, version) if !it.is_get => (bulk(version), Seen::Nothing),
             (State::Absent, _) => (Reply::Null, Seen::Absent),
-            (State::Short, version) => (bulk(version), Seen::Version(version)),
-            (State::Long, version) if it.alone => (long(version), Seen::Version(version)),
+            (State::Short, version) => (bulk(version), Seen::Version(Version::new(version))),
+            (State::Long, version) if it.alone => {
+                (long(version), Seen::Version(Version::new(version)))
+            }
             (State::Long, _) => (Reply::Null, Seen::Unread),
         });
     }
@@ -340,12 +347,12 @@ fn wrong_rules_are_found() {
     };
     assert!(is_found(as_it_was_read), "GETs that overlap are answered as each was read");
     let absent_is_oldest = |under_way: &mut UnderWay, reply: &mut Reply, seen| {
-        let seen = if seen == Seen::Absent { Seen::Version(0) } else { seen };
+        let seen = if seen == Seen::Absent { Seen::Version(Version::NONE) } else { seen };
         under_way.finish(reply, seen)
     };
     assert!(is_found(absent_is_oldest), "no value is taken for older than any");
     let absent_is_newest = |under_way: &mut UnderWay, reply: &mut Reply, seen| {
-        let seen = if seen == Seen::Absent { Seen::Version(u64::MAX) } else { seen };
+        let seen = if seen == Seen::Absent { Seen::Version(Version::ABOVE_ALL) } else { seen };
         under_way.finish(reply, seen)
     };
     assert!(is_found(absent_is_newest), "no value is taken for newer than any");

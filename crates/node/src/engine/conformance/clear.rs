@@ -6,9 +6,10 @@ use crate::engine::{Area, Engine};
 use cluster::{KeyspaceId, PartitionId};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
+use wire::Version;
 
 /// Version by keyspace and key: enough to tell records apart.
-type Seen = BTreeMap<(KeyspaceId, Vec<u8>), u64>;
+type Seen = BTreeMap<(KeyspaceId, Vec<u8>), Version>;
 
 impl Model {
     /// Clears one partition after another, so much at a time, and does meanwhile what of these

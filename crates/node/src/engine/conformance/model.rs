@@ -6,7 +6,7 @@ use cluster::{KeyspaceId, PartitionId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 use std::ops::ControlFlow;
-use wire::big::time_of;
+use wire::{Version, big::time_of};
 
 /// Whether the engine under test keeps notes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,7 +28,7 @@ pub struct Model {
 /// A record of its own.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Owned {
-    version: u64,
+    version: Version,
     expiry_ms: u64,
     tombstone: bool,
     value: Vec<u8>,
@@ -189,7 +189,7 @@ impl Model {
     }
 
     /// The records that have an expiry, with their versions.
-    pub(super) fn due(&self) -> impl Iterator<Item = ((KeyspaceId, Vec<u8>), u64)> {
+    pub(super) fn due(&self) -> impl Iterator<Item = ((KeyspaceId, Vec<u8>), Version)> {
         let due = self.records.iter().filter(|(_, record)| time_of(record.expiry_ms) != 0);
         due.map(|(key, record)| ((key.keyspace, key.bytes.clone()), record.version))
     }

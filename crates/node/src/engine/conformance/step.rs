@@ -4,6 +4,7 @@ use crate::engine::Area;
 use cluster::{HotPolicy, Keyspace, KeyspaceId, KeyspaceKind, Match, PartitionId};
 use machine::Rng;
 use std::ops::Bound;
+use wire::Version;
 
 /// Random numbers that make one [`Step`].
 pub type Draw = [u16; 6];
@@ -40,7 +41,7 @@ pub enum Change {
         /// Where.
         key: Key,
         /// The record's version.
-        version: u64,
+        version: Version,
         /// Its expiry; often 0.
         expiry_ms: u64,
         /// Whether it marks a deleted key.
@@ -185,7 +186,7 @@ impl Change {
         // Nodes write nothing larger.
         value.truncate(wire::ENTRY_MAX - key.bytes.len());
         let expiry_ms = u64::from((c % 32).saturating_sub(12));
-        Self::Write { key, version: u64::from(b), expiry_ms, tombstone, value }
+        Self::Write { key, version: Version::new(b.into()), expiry_ms, tombstone, value }
     }
 }
 

@@ -1,6 +1,7 @@
 //! One record in one piece of memory: a fixed header, the key, the value, and room to grow.
 
 use crate::engine::Record;
+use wire::Version;
 
 /// version 8, expiry 8, value length 4 (its top bit marks a tombstone), key length 2.
 pub(super) const HEADER_BYTES: usize = 22;
@@ -18,7 +19,7 @@ pub(super) struct Block(Box<[u8]>);
 
 /// The fields at the front of a block.
 struct Header {
-    version: u64,
+    version: Version,
     expiry_ms: u64,
     value_len: usize,
     tombstone: bool,
@@ -85,7 +86,7 @@ impl Block {
         let [l0, l1, l2, l3, k0, k1] = rest;
         let length = u32::from_le_bytes([l0, l1, l2, l3]);
         Header {
-            version: u64::from_le_bytes([v0, v1, v2, v3, v4, v5, v6, v7]),
+            version: Version::new(u64::from_le_bytes([v0, v1, v2, v3, v4, v5, v6, v7])),
             expiry_ms: u64::from_le_bytes([e0, e1, e2, e3, e4, e5, e6, e7]),
             value_len: (length & !TOMBSTONE) as usize,
             tombstone: length & TOMBSTONE != 0,
@@ -104,7 +105,7 @@ fn header_bytes(key_len: usize, record: &Record<'_>) -> [u8; HEADER_BYTES] {
     let (version_at, rest) = header.split_at_mut(8);
     let (expiry_at, rest) = rest.split_at_mut(8);
     let (length_at, key_len_at) = rest.split_at_mut(4);
-    version_at.copy_from_slice(&record.version.to_le_bytes());
+    version_at.copy_from_slice(&record.version.get().to_le_bytes());
     expiry_at.copy_from_slice(&record.expiry_ms.to_le_bytes());
     length_at.copy_from_slice(&length.to_le_bytes());
     key_len_at.copy_from_slice(&key_len.to_le_bytes());

@@ -8,7 +8,7 @@ use cluster::{HotPolicy, Keyspace, KeyspaceKind};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 use std::ops::Bound;
-use wire::{PartKey, UploadBody};
+use wire::{PartKey, UploadBody, Version};
 
 fn key(ordered: bool, index: u64, bytes: &[u8]) -> KeyRef<'_> {
     let hash = machine::mix(index);
@@ -23,7 +23,7 @@ fn key(ordered: bool, index: u64, bytes: &[u8]) -> KeyRef<'_> {
 }
 
 fn value(bytes: &[u8]) -> Record<'_> {
-    Record { version: 7, expiry_ms: 0, tombstone: false, value: bytes }
+    Record { version: Version::new(7), expiry_ms: 0, tombstone: false, value: bytes }
 }
 
 fn filled(ordered: bool, count: u64) -> MemoryEngine {

@@ -6,7 +6,7 @@ use crate::replica::Replica;
 use crate::shard::context::Context;
 use crate::shard::reply::{reply_header, send};
 use cluster::{KeyspaceId, Mutant};
-use wire::{Code, Header, HotGet, Op, flag, hop_flag};
+use wire::{Code, Header, HotGet, Op, Version, flag, hop_flag};
 
 impl Replica {
     /// Answers a GET of a key that is delegated, of which the tail holds at most a copy: what it
@@ -24,7 +24,7 @@ impl Replica {
         let keyspace = self.member.partition.keyspace;
         let direct = request.hop_flags & hop_flag::DIRECT != 0;
         let hot = request.hop_flags & hop_flag::HOT != 0 && !direct;
-        let floor = if hot { request.object_version } else { u64::MAX };
+        let floor = if hot { request.object_version } else { Version::ABOVE_ALL };
         if hot && answer_copy(ctx, request, keyspace, key, floor) {
             return true;
         }
@@ -33,7 +33,7 @@ impl Replica {
             return false;
         }
         let mut header = reply_header(ctx, request, Op::Get, Code::NotHere);
-        if floor != u64::MAX {
+        if floor != Version::ABOVE_ALL {
             see_missed_read(ctx, request, keyspace, key);
         } else if hot
             && self.registrations.get(key).is_some_and(|registration| {
@@ -56,7 +56,7 @@ impl Replica {
         ctx: &Context<'_, E>,
         at: &Header,
         key: &[u8],
-    ) -> u64 {
+    ) -> Version {
         let version =
             ctx.engine.read(&self.member.key_ref(at, key), |record| record.map(|r| r.version));
         version.unwrap_or_else(|| self.absent_version(key))

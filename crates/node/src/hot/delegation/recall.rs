@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use wire::{
     DelegationEndBody, DelegationFetchBody, DelegationId, DelegationOverBody, DropReason, Endpoint,
-    Found, Header, Op, RecallBody, Revision,
+    Found, Header, Op, RecallBody, Revision, Version,
 };
 
 /// The keys of a partition that are being brought home.
@@ -30,7 +30,7 @@ struct Recall {
     asked_at: Instant,
     /// Who takes no more writes of it and has said all.
     told: BTreeSet<NodeId>,
-    newest: Option<(u64, Box<[u8]>)>,
+    newest: Option<(Version, Box<[u8]>)>,
 }
 
 impl Recall {
@@ -93,7 +93,7 @@ impl Recalls {
         mutant: MaybeMutant,
         present: &Present,
         (node, key): (NodeId, &[u8]),
-        (version, found): (u64, Found<'_>),
+        (version, found): (Version, Found<'_>),
     ) -> Result<bool, DropReason> {
         let Some(it) = self.table.get_mut(key).filter(|it| it.delegation == present.number) else {
             return Ok(false);

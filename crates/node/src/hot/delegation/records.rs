@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use wire::{
     Code, DELEGATION_VERSIONS, DelegateBody, DelegationId, DelegationOverBody,
     DelegationPresentBody, DelegationsBody, Effect, Header, HomeWrite, RecallBody, Revision,
-    hop_flag,
+    Version, hop_flag,
 };
 
 /// The delegations of one key.
@@ -24,7 +24,7 @@ use wire::{
 pub(crate) struct Delegations {
     /// Version of the write that changed them last; 0 if they came with the copy of the partition,
     /// which every live change is newer than.
-    version: u64,
+    version: Version,
     pub(crate) present: Option<Present>,
     /// Oldest first.
     pub(crate) over: Vec<DelegationOverBody>,
@@ -35,7 +35,7 @@ pub(crate) struct Delegations {
 pub(crate) struct Present {
     pub(crate) number: DelegationId,
     /// Version of its DELEGATE.
-    pub(crate) delegated_at: u64,
+    pub(crate) delegated_at: Version,
     /// The incarnation of the switch that it is on.
     pub(crate) switch: Incarnation,
     /// Nodes in the chain of a write.
@@ -50,7 +50,7 @@ pub(crate) enum Arrival {
     /// It was never applied and will not be, but here.
     New,
     /// It took effect under a delegation, under this version.
-    Applied(u64),
+    Applied(Version),
     /// It cannot be told, now or ever.
     Refused(Code),
     /// It is of a delegation that nobody remembers: no client waits for it any more.
@@ -91,7 +91,7 @@ impl Delegations {
     }
 
     /// Takes them from the record; `None` if it is none.
-    pub(crate) fn from_bytes(version: u64, bytes: &[u8]) -> Option<Self> {
+    pub(crate) fn from_bytes(version: Version, bytes: &[u8]) -> Option<Self> {
         let (DelegationsBody { over, nodes }, mut rest) = DelegationsBody::split(bytes)?;
         let mut delegations = Self { version, ..Self::default() };
         for _ in 0..over {
@@ -112,13 +112,13 @@ impl Delegations {
 
     /// What is kept on record of them, and since which version.
     fn to_note(&self) -> Vec<u8> {
-        [&self.version.to_be_bytes()[..], &self.to_bytes()].concat()
+        [&self.version.get().to_be_bytes()[..], &self.to_bytes()].concat()
     }
 
     /// The same, read.
     pub(crate) fn from_note(note: &[u8]) -> Option<Self> {
         let (version, rest) = note.split_first_chunk::<8>()?;
-        Self::from_bytes(u64::from_be_bytes(*version), rest)
+        Self::from_bytes(Version::new(u64::from_be_bytes(*version)), rest)
     }
 
     /// What a write is that was stamped with this version, or (0) with none.
@@ -126,7 +126,7 @@ impl Delegations {
         let stamped = request.object_version;
         let passed = HomeWrite::of(request).clock.order();
         let ended = self.over.iter().map(|delegation| delegation.ended).max().unwrap_or_default();
-        if stamped != 0 {
+        if stamped != Version::NONE {
             let delegation =
                 self.over.iter().find(|delegation| spans(delegation.delegated_at, stamped));
             return match delegation {
@@ -167,8 +167,8 @@ pub(crate) fn span_left(mutant: MaybeMutant) -> u64 {
 }
 
 /// Whether a version is one of the delegation that began with this DELEGATE.
-pub(crate) fn spans(delegated_at: u64, version: u64) -> bool {
-    version.checked_sub(delegated_at).is_some_and(|after| (1..=SPAN).contains(&after))
+pub(crate) fn spans(delegated_at: Version, version: Version) -> bool {
+    version.checked_since(delegated_at).is_some_and(|after| (1..=SPAN).contains(&after))
 }
 
 /// A bit for each node that there may be, as far as there are any. 128 bytes at most, where the ids
@@ -273,7 +273,7 @@ impl DelegationTable {
     /// pending.
     pub(crate) fn arrival<E>(&self, ctx: &Context<'_, E>, request: &Header, key: &[u8]) -> Arrival {
         let arrival = match self.get(key) {
-            None if request.object_version == 0 => return Arrival::New,
+            None if request.object_version == Version::NONE => return Arrival::New,
             None => Arrival::Forgotten,
             Some(delegations) => delegations.arrival(request, ctx.hot.revision(), ctx.hot.switch()),
         };
@@ -363,7 +363,7 @@ impl DelegationTable {
         &mut self,
         ctx: &mut Context<'_, E>,
         id: PartitionId,
-        stable: u64,
+        stable: Version,
     ) {
         let now_ms = ctx.time.0;
         let idle_ms = u64::try_from(IDLE_MAX.as_millis()).expect("minutes");
@@ -392,8 +392,8 @@ mod tests {
     const fn over(number: u64, delegated_at: u64, newest: u64, ended: u64) -> DelegationOverBody {
         DelegationOverBody {
             number: DelegationId::new(number),
-            delegated_at,
-            newest,
+            delegated_at: Version::new(delegated_at),
+            newest: Version::new(newest),
             ended: Revision::new(ended),
             switch: 3,
             since_ms: 5,
@@ -405,13 +405,13 @@ mod tests {
         let delegated_at = 20 + SPAN;
         let present = Present {
             number: DelegationId::new(30),
-            delegated_at,
+            delegated_at: Version::new(delegated_at),
             switch: Incarnation(3),
             replicas: 2,
             nodes,
         };
         Delegations {
-            version: delegated_at,
+            version: Version::new(delegated_at),
             present: Some(present),
             over: vec![over(10, 7, 15, 20)],
         }
@@ -438,8 +438,8 @@ mod tests {
 
     #[test]
     fn a_stamped_write_took_effect_if_the_delegation_came_home_with_it_or_a_newer_one() {
-        assert_eq!(arrival(8, 0, 0), Arrival::Applied(8));
-        assert_eq!(arrival(15, 0, 0), Arrival::Applied(15));
+        assert_eq!(arrival(8, 0, 0), Arrival::Applied(Version::new(8)));
+        assert_eq!(arrival(15, 0, 0), Arrival::Applied(Version::new(15)));
         assert_eq!(arrival(16, 20, 0), Arrival::New, "nobody has it, and nobody will");
         assert_eq!(arrival(7 + SPAN, 20, 0), Arrival::New);
         assert_eq!(arrival(7, 0, 0), Arrival::Forgotten, "no delegation gave this version");

@@ -8,12 +8,13 @@ use crate::hot::push::push_copies;
 use crate::replica::serve::matches_key;
 use crate::shard::context::Context;
 use crate::shard::reply::{refuse, reply_header, send};
+use cluster::is_plausible_revision;
 use cluster::{Delegation, Keyspace, KeyspaceId, Mutant, NodeId, PartitionId};
-use cluster::{is_plausible_revision, is_plausible_version};
 use machine::Outbox;
 use wire::{
     CHAIN_MAX, Code, DelegationCommitBody, DelegationFetchBody, DelegationFoundBody, DelegationId,
-    DropReason, Endpoint, Fields, Found, GrantedPut, HEADER_LEN, Header, Op, Packet, hop_flag,
+    DropReason, Endpoint, Fields, Found, GrantedPut, HEADER_LEN, Header, Op, Packet, Version,
+    hop_flag,
 };
 
 /// Whether a request comes from the node before this one in the chain of a delegated write.
@@ -41,7 +42,7 @@ pub(crate) fn handle_delegated<E: Engine>(
     }
     let granted = GrantedPut::of(header);
     let can_be = is_plausible_revision(ctx.now, granted.delegation.order())
-        && is_plausible_version(header.object_version);
+        && header.object_version.is_plausible();
     if !can_be {
         return Err(DropReason::Implausible);
     }
@@ -196,8 +197,8 @@ pub(crate) fn handle_fetch<E>(
     let held = held.filter(|it| it.committed || !ctx.mutant.is(Mutant::FetchCommittedOnly));
     let (version, found) = match held {
         Some(held) => (held.version, Found::Value(&held.value)),
-        None if ctx.hot.orders.is_young_for(fixed.delegation) => (0, Found::Young),
-        None => (0, Found::Nothing),
+        None if ctx.hot.orders.is_young_for(fixed.delegation) => (Version::NONE, Found::Young),
+        None => (Version::NONE, Found::Nothing),
     };
     let (kind, value) = found.parts();
     let answer = Header {

@@ -10,7 +10,7 @@ use crate::shard::context::Context;
 use cluster::{Keyspace, Mutant};
 use std::ops::{Bound, ControlFlow};
 use std::time::Duration;
-use wire::{Effect, Header, PartKey, UploadBody};
+use wire::{Effect, Header, PartKey, UploadBody, Version};
 
 impl Replica {
     /// The head has given an upload up. The tombstone of its first part says so to whoever takes
@@ -122,8 +122,9 @@ impl Replica {
     }
 
     fn abandon<E: Engine>(&mut self, ctx: &mut Context<'_, E>, at: &Header, part: PartKey<'_>) {
-        let committed = ctx.engine.version_written(&self.member.key_ref(at, part.key)).unwrap_or(0);
-        let base = self.pending.newest_version(part.key).unwrap_or(0).max(committed);
+        let committed =
+            ctx.engine.version_written(&self.member.key_ref(at, part.key)).unwrap_or(Version::NONE);
+        let base = self.pending.newest_version(part.key).unwrap_or(Version::NONE).max(committed);
         let upload = part.upload.to_bytes();
         self.order_unasked(ctx, at, part.key, base, Effect::Abandon, &upload);
     }

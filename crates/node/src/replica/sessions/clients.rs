@@ -15,7 +15,7 @@ use crate::replica::sessions::table::{Sessions, Standing};
 use crate::shard::context::Context;
 use crate::shard::reply::{refuse, refuse_session};
 use cluster::{MaybeMutant, Mutant, PartitionId};
-use wire::{Code, CopyEndBody, CopyEndedBody, Header, Op, SinceBody};
+use wire::{Code, CopyEndBody, CopyEndedBody, Header, Op, SinceBody, Version};
 
 /// What a member knows of the writes of its partition besides what became of them.
 #[derive(Clone, Copy)]
@@ -23,9 +23,9 @@ pub(crate) struct Writes<'a> {
     pub(crate) id: PartitionId,
     pub(crate) pending: &'a PendingWrites,
     /// Every version up to this one is committed on every member.
-    pub(crate) stable: u64,
+    pub(crate) stable: Version,
     /// The newest version that it has seen.
-    pub(crate) last_version: u64,
+    pub(crate) last_version: Version,
 }
 
 impl Sessions {
@@ -57,7 +57,7 @@ impl Sessions {
     /// Whether an outcome of a write that was first sent when its client knew of this version would
     /// still be known. A version that is not there yet proves nothing.
     fn proves(&self, writes: &Writes<'_>, since: Option<SinceBody>) -> bool {
-        let since = since.map_or(0, |it| it.since);
+        let since = since.map_or(Version::NONE, |it| it.since);
         (self.forgotten()..=writes.last_version).contains(&since)
     }
 
@@ -112,7 +112,7 @@ impl Sessions {
 
     fn note_forgotten<E: Engine>(&self, ctx: &mut Context<'_, E>, writes: &Writes<'_>) {
         if !ctx.mutant.is(Mutant::ForgetUnrecorded) {
-            let note = self.forgotten().to_be_bytes();
+            let note = self.forgotten().get().to_be_bytes();
             ctx.engine.note(writes.id, FORGOTTEN_NAME, Some(&note));
         }
     }
@@ -124,7 +124,7 @@ impl Sessions {
         writes: &Writes<'_>,
         request: (u64, u64),
         floor: u64,
-        version: u64,
+        version: Version,
         outcome: Outcome,
     ) {
         let (client, seq) = request;
@@ -193,10 +193,10 @@ impl Sessions {
         ctx: &mut Context<'_, E>,
         writes: &Writes<'_>,
         client: u64,
-        version: u64,
+        version: Version,
     ) {
         let newest = self.ended.note(ctx.now, client, version);
-        ctx.engine.note(writes.id, &ended_name(client), Some(&newest.to_be_bytes()));
+        ctx.engine.note(writes.id, &ended_name(client), Some(&newest.get().to_be_bytes()));
     }
 
     /// A learner is sent a client that has said goodbye to the chain: as many as its tail holds.
@@ -232,7 +232,7 @@ impl Sessions {
     ) {
         self.are_up_to(end.last_version);
         self.lacks_up_to(end.forgotten);
-        if end.forgotten > 0 {
+        if end.forgotten > Version::NONE {
             self.note_forgotten(ctx, writes);
         }
     }

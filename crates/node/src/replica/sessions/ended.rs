@@ -3,12 +3,13 @@
 
 use machine::Instant;
 use std::collections::{BTreeMap, VecDeque};
+use wire::Version;
 
 /// Those of one partition.
 #[derive(Debug, Default)]
 pub(crate) struct Ended {
     /// The newest version of a write of each, or one above it; 0 if none is committed yet.
-    newest: BTreeMap<u64, u64>,
+    newest: BTreeMap<u64, Version>,
     /// The same clients, in the order in which they said it.
     order: VecDeque<(Instant, u64)>,
 }
@@ -20,7 +21,7 @@ impl Ended {
 
     /// Takes in that a client has ended, unless that is known; either way that it has a write of
     /// this version. Gives back the newest.
-    pub(crate) fn note(&mut self, now: Instant, client: u64, version: u64) -> u64 {
+    pub(crate) fn note(&mut self, now: Instant, client: u64, version: Version) -> Version {
         let order = &mut self.order;
         let newest = self.newest.entry(client).or_insert_with(|| {
             order.push_back((now, client));
@@ -31,14 +32,14 @@ impl Ended {
     }
 
     /// Takes it that all of their writes are at most this new.
-    pub(crate) fn are_up_to(&mut self, version: u64) {
+    pub(crate) fn are_up_to(&mut self, version: Version) {
         self.newest.values_mut().for_each(|newest| *newest = version.max(*newest));
     }
 
     /// Who said it first: when, who, and its newest version.
-    pub(crate) fn first(&self) -> Option<(Instant, u64, u64)> {
+    pub(crate) fn first(&self) -> Option<(Instant, u64, Version)> {
         let (at, client) = *self.order.front()?;
-        Some((at, client, self.newest.get(&client).copied().unwrap_or(0)))
+        Some((at, client, self.newest.get(&client).copied().unwrap_or(Version::NONE)))
     }
 
     /// Forgets that one.
@@ -49,7 +50,7 @@ impl Ended {
     }
 
     /// Those that come after this client, in order, and their newest versions.
-    pub(crate) fn after(&self, client: u64) -> impl Iterator<Item = (u64, u64)> {
+    pub(crate) fn after(&self, client: u64) -> impl Iterator<Item = (u64, Version)> {
         let from = client.checked_add(1).map(|from| self.newest.range(from..));
         from.into_iter().flatten().map(|(client, newest)| (*client, *newest))
     }

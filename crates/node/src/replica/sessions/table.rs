@@ -12,6 +12,7 @@ use cluster::{CLOCK_RATE_MAX_PERCENT, MaybeMutant, Mutant};
 use machine::Instant;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
+use wire::Version;
 
 /// What the head knows of a request id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,7 +36,7 @@ struct Session {
     /// No outcome from this number on was ever forgotten.
     from: u64,
     /// The newest version of a write with an outcome here, or one above it.
-    newest: u64,
+    newest: Version,
 }
 
 /// The sessions of one partition.
@@ -47,7 +48,7 @@ pub(crate) struct Sessions {
     /// Outcomes of all of them.
     outcomes: usize,
     /// No write above this version had an outcome that was forgotten to make room.
-    forgotten: u64,
+    forgotten: Version,
     /// Clients that have said goodbye. None of them is among the others.
     pub(crate) ended: Ended,
 }
@@ -72,7 +73,7 @@ impl Sessions {
     /// Whether an outcome of this request, if there ever was one, would still be known.
     pub(crate) fn remembers(&self, client: u64, seq: u64) -> bool {
         let from = self.clients.get(&client).map(|session| session.from);
-        self.forgotten == 0 || from.is_some_and(|from| from <= seq)
+        self.forgotten.is_none() || from.is_some_and(|from| from <= seq)
     }
 
     /// No write of this client from `next` on was sent before the version was known up to which
@@ -85,21 +86,21 @@ impl Sessions {
 
     /// The newest version of an outcome that was forgotten to make room, or one above it; 0 if none
     /// ever was.
-    pub(crate) fn forgotten(&self) -> u64 {
+    pub(crate) fn forgotten(&self) -> Version {
         self.forgotten
     }
 
     /// Takes in that outcomes up to this version were forgotten, here in an earlier incarnation or
     /// by the member that the sessions come from.
-    pub(crate) fn lacks_up_to(&mut self, forgotten: u64) {
-        if forgotten > 0 {
+    pub(crate) fn lacks_up_to(&mut self, forgotten: Version) {
+        if !forgotten.is_none() {
             self.forgotten = self.forgotten.max(forgotten);
             self.clients.values_mut().for_each(|session| session.from = u64::MAX);
         }
     }
 
     /// Takes it that the writes of all outcomes are at most this new: copies do not say.
-    pub(crate) fn are_up_to(&mut self, version: u64) {
+    pub(crate) fn are_up_to(&mut self, version: Version) {
         for session in self.clients.values_mut() {
             session.newest = session.newest.max(version);
         }
@@ -141,7 +142,7 @@ impl Sessions {
         now: Instant,
         (client, seq): (u64, u64),
         floor: u64,
-        version: u64,
+        version: Version,
         outcome: Outcome,
     ) -> Vec<u64> {
         if self.ended.holds(client) {
@@ -188,7 +189,7 @@ impl Sessions {
         now: Instant,
         client: u64,
         mutant: MaybeMutant,
-    ) -> Option<(u64, Vec<(u64, u64)>)> {
+    ) -> Option<(Version, Vec<(u64, u64)>)> {
         let newest = self.clients.get(&client)?.newest;
         let mut gone = Vec::new();
         self.remove(client, &mut gone);
@@ -202,7 +203,7 @@ impl Sessions {
     /// [`forget`](Self::forget). Gives back who that was.
     pub(crate) fn forget_ended(
         &mut self,
-        stable: u64,
+        stable: Version,
         busy: impl Fn(u64) -> bool,
         mutant: MaybeMutant,
     ) -> Option<u64> {
@@ -212,7 +213,7 @@ impl Sessions {
         }
         self.ended.remove_first();
         if !mutant.is(Mutant::ForgetUnrecorded) {
-            self.forgotten = self.forgotten.max(newest).max(1);
+            self.forgotten = self.forgotten.max(newest).max(Version::FIRST);
         }
         Some(client)
     }
@@ -226,11 +227,11 @@ impl Sessions {
     }
 
     fn hear(&mut self, now: Instant, client: u64, floor: u64) -> &mut Session {
-        let from = if self.forgotten == 0 { 0 } else { u64::MAX };
+        let from = if self.forgotten.is_none() { 0 } else { u64::MAX };
         let by_heard = &mut self.by_heard;
         let session = self.clients.entry(client).or_insert_with(|| {
             by_heard.insert((now, client));
-            Session { floor, outcomes: VecDeque::new(), heard_at: now, from, newest: 0 }
+            Session { floor, outcomes: VecDeque::new(), heard_at: now, from, newest: Version::NONE }
         });
         if now.since(session.heard_at) >= HEARD_STEP {
             self.by_heard.remove(&(session.heard_at, client));
@@ -260,7 +261,7 @@ impl Sessions {
     pub(crate) fn forget(
         &mut self,
         now: Instant,
-        stable: u64,
+        stable: Version,
         busy: impl Fn(u64) -> bool,
         mutant: MaybeMutant,
     ) -> Vec<(u64, u64)> {
@@ -274,7 +275,7 @@ impl Sessions {
             if now.since(heard_at) < KEPT + HEARD_STEP && !mutant.is(Mutant::ForgetYoung) {
                 break;
             }
-            let newest = self.clients.get(&client).map_or(0, |session| session.newest);
+            let newest = self.clients.get(&client).map_or(Version::NONE, |session| session.newest);
             if newest > stable || busy(client) {
                 self.hear(now.max(heard_at + HEARD_STEP), client, 0);
                 continue;
@@ -282,7 +283,7 @@ impl Sessions {
             self.remove(client, &mut gone);
             if !mutant.is(Mutant::ForgetUnrecorded) {
                 // Also if it has no outcomes: its low-water mark goes.
-                self.forgotten = self.forgotten.max(newest).max(1);
+                self.forgotten = self.forgotten.max(newest).max(Version::FIRST);
             }
         }
         gone
@@ -291,7 +292,7 @@ impl Sessions {
     /// There was nobody to forget. New clients are told what to name while they are sure that they
     /// were not taken yet, so that they can come in later.
     pub(crate) fn expect_to_forget(&mut self) {
-        self.forgotten = self.forgotten.max(1);
+        self.forgotten = self.forgotten.max(Version::FIRST);
     }
 
     fn remove(&mut self, client: u64, gone: &mut Vec<(u64, u64)>) {
@@ -361,7 +362,8 @@ mod tests {
     use super::*;
     use wire::{Code, Op};
 
-    const DONE: Outcome = Outcome { origin: Op::Put, code: Code::Ok, version: 9, result: 0 };
+    const DONE: Outcome =
+        Outcome { origin: Op::Put, code: Code::Ok, version: Version::new(9), result: 0 };
 
     fn record(
         sessions: &mut Sessions,
@@ -404,15 +406,20 @@ mod tests {
         record(&mut sessions, at(0), 7, 1, 1);
         record(&mut sessions, at(200), 8, 1, 1);
         record(&mut sessions, at(400), 7, 2, 1);
-        assert!(sessions.forget(at(200) + KEPT, 9, |_| false, MaybeMutant::default()).is_empty());
+        assert!(
+            sessions
+                .forget(at(200) + KEPT, Version::new(9), |_| false, MaybeMutant::default())
+                .is_empty()
+        );
         let later = at(300) + KEPT;
         assert!(
-            sessions.forget(later, 8, |_| false, MaybeMutant::default()).is_empty(),
+            sessions.forget(later, Version::new(8), |_| false, MaybeMutant::default()).is_empty(),
             "not stable"
         );
         let later = later + KEPT + HEARD_STEP;
-        let gone = sessions.forget(later, 9, |client| client == 7, MaybeMutant::default());
-        assert_eq!((gone, sessions.forgotten()), (vec![(8, 1)], 9));
+        let gone =
+            sessions.forget(later, Version::new(9), |client| client == 7, MaybeMutant::default());
+        assert_eq!((gone, sessions.forgotten()), (vec![(8, 1)], Version::new(9)));
         assert!(sessions.remembers(7, 3), "it was never forgotten");
         assert!(!sessions.remembers(8, 1));
         record(&mut sessions, later, 8, 4, 1);

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::hot::deferred::DEFERRED_MAX;
-use wire::{Generation, HotAnswer};
+use wire::{Generation, HotAnswer, Version};
 
 #[test]
 fn what_the_switch_does_not_look_into_shows_only_what_is_covered() {
@@ -82,7 +82,7 @@ fn a_reader_that_a_multiget_asks_in_vain_says_so_to_the_switch() {
     assert_eq!(chain.mget(READER, Some(2)).0, Code::NotHere);
     let [header] = chain.publishes()[..] else { panic!("it says nothing") };
     let says = (header.code, header.hop_flags, header.node, header.object_version);
-    assert_eq!(says, (Code::NotHere as u8, 0, 1, 0));
+    assert_eq!(says, (Code::NotHere as u8, 0, 1, Version::NONE));
     assert_eq!(
         (HotAnswer::of(&header).generation, header.keyhash),
         (Generation::new(GENERATION), chain.map.keyspaces[0].keyhash(HOT))
@@ -119,7 +119,11 @@ fn a_key_that_is_written_faster_than_covers_travel_is_shown_as_it_was() {
     chain.deliver_wire(0);
     let range = chain.only_reply();
     let (entry, rest) = wire::RangeEntryBody::split(&range.payload).unwrap();
-    assert_eq!((entry.version, rest), (first, &b"hot2"[..]), "as it was when that was asked");
+    assert_eq!(
+        (entry.version, rest),
+        (Version::new(first), &b"hot2"[..]),
+        "as it was when that was asked"
+    );
     assert_eq!(chain.publishes().len(), 1, "of what the MGET shows");
     chain.deliver_wire(0);
     assert_eq!(chain.answered(), (Code::Ok, second));

@@ -12,6 +12,7 @@ use super::{Kept, Spaces};
 use cluster::{KeyspaceId, Match, PartitionId};
 use node::engine::{Engine, KeyRef, Record};
 use std::collections::BTreeMap;
+use wire::Version;
 
 /// Changes since the last sync; `None` is something removed. Of each thing the last state counts,
 /// so that the order among them does not.
@@ -51,7 +52,7 @@ impl Mark {
         let mut bytes = [0; MARK_LEN];
         let parts: [&[u8]; 5] = [
             &[tombstone | ordered],
-            &record.version.to_be_bytes(),
+            &record.version.get().to_be_bytes(),
             &record.expiry_ms.to_be_bytes(),
             &key.match_value.0.to_be_bytes(),
             &key.keyhash.to_be_bytes(),
@@ -144,7 +145,7 @@ impl Kept {
             key,
         };
         let record = Record {
-            version: u64::from_be_bytes(*version),
+            version: Version::new(u64::from_be_bytes(*version)),
             expiry_ms: u64::from_be_bytes(*expiry_ms),
             tombstone: flags & TOMBSTONE != 0,
             value: &[],

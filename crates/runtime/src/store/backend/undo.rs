@@ -5,6 +5,7 @@ use cluster::{KeyspaceId, Match, PartitionId};
 use node::engine::memory::MemoryEngine;
 use node::engine::{Engine, KeyRef, Record};
 use std::collections::BTreeMap;
+use wire::Version;
 
 /// The other state of the records that were changed since the last sync.
 #[derive(Debug, Default)]
@@ -25,7 +26,7 @@ struct Other {
 /// A record without its value.
 #[derive(Clone, Copy, Debug)]
 struct Meta {
-    version: u64,
+    version: Version,
     expiry_ms: u64,
     tombstone: bool,
 }

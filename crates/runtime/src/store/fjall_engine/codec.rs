@@ -13,6 +13,7 @@
 use cluster::{KeyspaceId, Match, PartitionId};
 use node::engine::{Area, Interval, KeyRef, Record};
 use std::ops::Bound;
+use wire::Version;
 
 /// First byte of every record, so that records of another layout can one day stand beside these.
 const RECORD_LAYOUT: u8 = 1;
@@ -51,7 +52,7 @@ pub(super) fn encode_record(record: &Record<'_>) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(18 + record.value.len());
     bytes.push(RECORD_LAYOUT);
     bytes.push(if record.tombstone { TOMBSTONE } else { 0 });
-    bytes.extend_from_slice(&record.version.to_be_bytes());
+    bytes.extend_from_slice(&record.version.get().to_be_bytes());
     bytes.extend_from_slice(&record.expiry_ms.to_be_bytes());
     bytes.extend_from_slice(record.value);
     bytes
@@ -64,7 +65,7 @@ pub(super) fn decode_record(bytes: &[u8]) -> Option<Record<'_>> {
     let (version, rest) = rest.split_first_chunk()?;
     let (expiry_ms, value) = rest.split_first_chunk()?;
     Some(Record {
-        version: u64::from_be_bytes(*version),
+        version: Version::new(u64::from_be_bytes(*version)),
         expiry_ms: u64::from_be_bytes(*expiry_ms),
         tombstone: *flags == TOMBSTONE,
         value,

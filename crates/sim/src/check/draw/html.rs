@@ -120,6 +120,7 @@ mod tests {
     use super::*;
     use crate::check::op::OpKind;
     use machine::Instant;
+    use wire::Version;
 
     #[test]
     fn a_page_has_a_bar_for_each_operation_and_escapes_what_it_shows() {
@@ -128,7 +129,7 @@ mod tests {
             called: Instant(called),
             returned: (called < 9).then_some(Instant(called + 1)),
             kind: OpKind::Read(None),
-            version: 0,
+            version: Version::NONE,
         };
         let violation = Violation {
             key: "<k>".into(),

@@ -47,6 +47,7 @@ const STEP: usize = 2;
 mod tests {
     use crate::check::op::{Op, OpKind};
     use machine::Instant;
+    use wire::Version;
 
     use super::*;
 
@@ -63,9 +64,9 @@ mod tests {
             key: "r1".into(),
             what: "stale".into(),
             ops: vec![
-                op(0, 1, Some(Instant(5)), OpKind::Put { value: 5, expiry_ms: 0 }, 1),
-                op(10, 7, None, OpKind::Put { value: 6, expiry_ms: 0 }, 0),
-                op(1, 900, Some(Instant(901)), OpKind::Read(None), 0),
+                op(0, 1, Some(Instant(5)), OpKind::Put { value: 5, expiry_ms: 0 }, Version::new(1)),
+                op(10, 7, None, OpKind::Put { value: 6, expiry_ms: 0 }, Version::NONE),
+                op(1, 900, Some(Instant(901)), OpKind::Read(None), Version::NONE),
             ],
             culprits: vec![2],
         };

@@ -6,6 +6,7 @@ use super::state::Need;
 use crate::check::{Op, OpKind};
 use machine::Instant;
 use std::collections::BTreeSet;
+use wire::Version;
 
 /// A history made ready for the search.
 pub(super) struct Plan<'a> {
@@ -47,7 +48,7 @@ impl<'a> Plan<'a> {
         }
         timed.sort_unstable();
         let written = ops.iter().filter(|op| op.is_acknowledged_write()).map(|op| op.version);
-        let written: BTreeSet<u64> = written.chain(unknown.versions()).collect();
+        let written: BTreeSet<Version> = written.chain(unknown.versions()).collect();
         let role = |op: &Op| Role {
             called_at: usize::MAX,
             written_by_other: !op.may_write() && written.contains(&op.version),
@@ -74,7 +75,7 @@ impl<'a> Plan<'a> {
                 events.push(Event::Call(index));
             }
         }
-        let versioned = ops.iter().enumerate().filter(|(_, op)| op.version != 0);
+        let versioned = ops.iter().enumerate().filter(|(_, op)| op.version != Version::NONE);
         let mut order: Vec<usize> =
             versioned.filter(|(_, op)| !op.is_unknown()).map(|(index, _)| index).collect();
         order.sort_by_key(|index| ops.get(*index).map(|op| (op.version, rank(op), op.returned)));

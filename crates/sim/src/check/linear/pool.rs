@@ -3,6 +3,7 @@
 
 use crate::check::{Op, OpKind};
 use std::collections::{BTreeMap, BTreeSet};
+use wire::Version;
 
 /// All unknown writes of a history.
 #[derive(Default)]
@@ -13,7 +14,7 @@ pub(super) struct Pool<'a> {
     /// Those that leave a value, by it.
     pub(super) by_value: BTreeMap<i64, Vec<u32>>,
     /// Those that took effect at a known version.
-    by_version: BTreeMap<u64, u32>,
+    by_version: BTreeMap<Version, u32>,
     /// Those that add, the largest addend first.
     pub(super) adders: Vec<u32>,
     pub(super) putters: Vec<u32>,
@@ -62,7 +63,7 @@ enum Sight {
     /// Somebody.
     Named,
     /// Somebody at this version: no other operation leaves that value, so it took effect then.
-    At(u64),
+    At(Version),
 }
 
 /// One step on the way to what an operation has seen.
@@ -157,7 +158,7 @@ impl<'a> Pool<'a> {
     }
 
     /// The version at which a class took effect, if it did and that is known.
-    pub(super) fn version(&self, class: u32) -> Option<u64> {
+    pub(super) fn version(&self, class: u32) -> Option<Version> {
         match self.sight(class) {
             Sight::At(version) => Some(version),
             Sight::Nameless | Sight::Named => None,
@@ -165,17 +166,17 @@ impl<'a> Pool<'a> {
     }
 
     /// All versions at which unknown writes took effect, as far as they are known.
-    pub(super) fn versions(&self) -> impl Iterator<Item = u64> {
+    pub(super) fn versions(&self) -> impl Iterator<Item = Version> {
         self.by_version.keys().copied()
     }
 
     /// The class that took effect at this version, if that is known.
-    pub(super) fn class_at(&self, version: u64) -> Option<u32> {
+    pub(super) fn class_at(&self, version: Version) -> Option<u32> {
         self.by_version.get(&version).copied()
     }
 
     /// What an unknown write left at this version, if that is known.
-    pub(super) fn value_at(&self, version: u64) -> Option<i64> {
+    pub(super) fn value_at(&self, version: Version) -> Option<i64> {
         match self.member(self.class_at(version)?, 0)?.kind {
             OpKind::Put { value, .. } => Some(value),
             OpKind::Cas { value, .. } => value,
@@ -239,7 +240,7 @@ struct Sights {
     /// Any value may matter to a key that is counted with.
     counted: bool,
     /// Values that somebody saw or compared with, and the versions at which they were read.
-    seen: BTreeMap<i64, BTreeSet<u64>>,
+    seen: BTreeMap<i64, BTreeSet<Version>>,
     /// How many operations may leave a value.
     left: BTreeMap<i64, usize>,
 }
@@ -251,7 +252,7 @@ impl Sights {
             match op.kind {
                 OpKind::Read(Some(value)) => {
                     let versions = sights.seen.entry(value).or_default();
-                    versions.extend(Some(op.version).filter(|version| *version != 0));
+                    versions.extend(Some(op.version).filter(|version| *version != Version::NONE));
                 }
                 OpKind::Cas { expect: Some(value), .. } => {
                     sights.seen.entry(value).or_default();

@@ -8,6 +8,7 @@ use super::ways::Ways;
 use crate::check::OpKind;
 use machine::Instant;
 use std::collections::BTreeSet;
+use wire::Version;
 
 /// How a search ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -313,7 +314,7 @@ impl<'p, 'a> Search<'p, 'a> {
                     let used = self.used.get(*class as usize).copied().unwrap_or_default();
                     let member = self.plan.unknown.member(*class, used + earlier)?;
                     taken.push(*class);
-                    let version = self.plan.unknown.version(*class).unwrap_or(0);
+                    let version = self.plan.unknown.version(*class).unwrap_or(Version::NONE);
                     state.take(member, version, false).filter(|it| it.version != state.version)?
                 }
             };
@@ -337,10 +338,10 @@ impl<'p, 'a> Search<'p, 'a> {
     fn candidates(&self, op: usize) -> Vec<usize> {
         let in_order = self.plan.order.get(self.next).copied();
         let in_order = in_order.filter(|it| self.plan.is_called(*it, self.event));
-        if self.plan.op(op).version != 0 && in_order.is_none() {
+        if self.plan.op(op).version != Version::NONE && in_order.is_none() {
             return Vec::new();
         }
-        let is_free = |it: &usize| !self.is_done(*it) && self.plan.op(*it).version == 0;
+        let is_free = |it: &usize| !self.is_done(*it) && self.plan.op(*it).version == Version::NONE;
         let mut free: Vec<usize> = self.pending.iter().copied().filter(is_free).collect();
         free.sort_by_key(|it| std::cmp::Reverse((self.plan.op(*it).returned, *it)));
         free.extend(in_order);
@@ -351,7 +352,7 @@ impl<'p, 'a> Search<'p, 'a> {
     /// of what was added to, and the version that was seen may be that of another write.
     fn may_differ(&self, op: usize) -> bool {
         let unknown = &self.plan.unknown;
-        let settles_version = !self.state.exact && self.plan.op(op).version != 0;
+        let settles_version = !self.state.exact && self.plan.op(op).version != Version::NONE;
         let expires = self.state.held.is_some_and(|held| held.expiry_ms != 0);
         match (self.plan.op(op).kind, self.state.present()) {
             (OpKind::Incr { .. }, _) => expires || unknown.may_expire(),
@@ -486,7 +487,7 @@ impl<'p, 'a> Search<'p, 'a> {
         }
         let in_order = self.plan.order.get(self.next).copied();
         let missing = in_order.filter(|it| !self.plan.is_called(*it, self.event));
-        let missing = missing.filter(|_| self.plan.op(op).version != 0);
+        let missing = missing.filter(|_| self.plan.op(op).version != Version::NONE);
         self.farthest = DeadEnd { event: self.event, op, state: self.state, missing };
     }
 }

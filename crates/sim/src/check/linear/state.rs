@@ -2,6 +2,7 @@
 
 use crate::check::{Op, OpKind};
 use machine::{Instant, mix};
+use wire::Version;
 
 /// What a key holds at one point of an order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -9,7 +10,7 @@ pub(super) struct State {
     pub(super) held: Option<HeldValue>,
     /// Version of the last write if `exact`, else the least that it can have: versions have caught
     /// up numbers that grow with each write of the key.
-    pub(super) version: u64,
+    pub(super) version: Version,
     pub(super) exact: bool,
 }
 
@@ -59,10 +60,10 @@ impl Need {
             OpKind::Cas { expect, written: Some(true), .. } => Self::Exactly(expect),
             // It says what version there was, and that it is another; the value may be the same.
             OpKind::Cas { at: Some(_), written: Some(false), .. } => match op.version {
-                0 => Self::Exactly(None),
+                Version::NONE => Self::Exactly(None),
                 _ => Self::Something,
             },
-            OpKind::Cas { expect, written: Some(false), .. } if op.version == 0 => {
+            OpKind::Cas { expect, written: Some(false), .. } if op.version == Version::NONE => {
                 Self::Other(expect)
             }
             // What it found had a version, so it was there.
@@ -105,7 +106,7 @@ impl State {
 
     /// The state after an operation of this version that found this one, if what it saw fits.
     /// `written_by_other` says that the version is known to be that of some other operation.
-    pub(super) fn take(self, op: &Op, version: u64, written_by_other: bool) -> Option<Self> {
+    pub(super) fn take(self, op: &Op, version: Version, written_by_other: bool) -> Option<Self> {
         let hidden = self.held.is_some_and(|held| !held.is_visible_to(op));
         if hidden || !Need::of(op).admits(self.present()) {
             return None;
@@ -136,17 +137,17 @@ impl State {
         })
     }
 
-    fn after_write(self, held: Option<HeldValue>, version: u64) -> Option<Self> {
+    fn after_write(self, held: Option<HeldValue>, version: Version) -> Option<Self> {
         match version {
-            0 => Some(Self { held, version: self.version + 1, exact: false }),
+            Version::NONE => Some(Self { held, version: self.version.next(), exact: false }),
             _ => (version > self.version).then_some(Self { held, version, exact: true }),
         }
     }
 
     /// Whoever saw a version saw the write of that version; who saw nothing at a version looked
     /// when the key was no older.
-    fn after_look(self, version: u64, written_by_other: bool) -> Option<Self> {
-        if version == 0 || self.exact && version == self.version {
+    fn after_look(self, version: Version, written_by_other: bool) -> Option<Self> {
+        if version == Version::NONE || self.exact && version == self.version {
             return Some(self);
         }
         if version < self.version {
@@ -164,7 +165,7 @@ impl State {
         let (value, expiry_ms) =
             self.held.map_or((0, 0), |held| (held.value.cast_unsigned(), held.expiry_ms));
         let bits = u64::from(self.exact) | u64::from(self.held.is_some()) << 1;
-        fingerprint([value, expiry_ms, self.version, bits])
+        fingerprint([value, expiry_ms, self.version.get(), bits])
     }
 
     /// The state once the value's time has come, if that may be at `now`.

@@ -5,6 +5,7 @@ use super::pool::{Ending, Expiring, Pool, Step};
 use super::state::{HeldValue, Need};
 use crate::check::OpKind;
 use machine::Instant;
+use wire::Version;
 
 /// Looks for ways. Every write of a way matters to the next step: one that does not might as well
 /// not have happened.
@@ -15,7 +16,7 @@ pub(super) struct Ways<'p, 'a, A: Fn(u32) -> u32> {
     /// Values may have an end.
     expires: bool,
     /// The version that comes next: the class that took effect at it is at hand as well.
-    next: Option<u64>,
+    next: Option<Version>,
     /// How many of a class have been called and have not taken effect.
     available: A,
     now: Instant,
@@ -59,7 +60,7 @@ impl<'p, 'a, A: Fn(u32) -> u32> Ways<'p, 'a, A> {
     pub(super) fn new(
         pool: &'p Pool<'a>,
         held: Option<HeldValue>,
-        next: Option<u64>,
+        next: Option<Version>,
         available: A,
         (now, skew_ms): (Instant, u64),
         visits_max: u64,

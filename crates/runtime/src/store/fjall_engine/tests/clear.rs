@@ -8,6 +8,7 @@ use cluster::{KeyspaceId, Match, PartitionId};
 use node::engine::{Area, Engine, KeyRef, Record};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
+use wire::Version;
 
 const LARGE: Area = Area {
     keyspace: KeyspaceId(2),
@@ -41,12 +42,13 @@ fn write(engine: &mut FjallEngine, area: &Area, index: u32, version: u64) {
     };
     let expiry_ms = (u64::from(index) + version) % 3;
     let value = index.to_le_bytes();
-    let record = Record { version, expiry_ms, tombstone: false, value: &value };
+    let record =
+        Record { version: Version::new(version), expiry_ms, tombstone: false, value: &value };
     if version == 0 { engine.remove(&at) } else { engine.write(&at, &record) }
 }
 
 /// Version and expiry of all records of a partition.
-fn records(engine: &FjallEngine, area: &Area) -> BTreeMap<Vec<u8>, (u64, u64)> {
+fn records(engine: &FjallEngine, area: &Area) -> BTreeMap<Vec<u8>, (Version, u64)> {
     let mut found = BTreeMap::new();
     let flow = engine.walk_on(area, &mut engine.walk(area), |key, record| {
         found.insert(key.to_vec(), (record.version, record.expiry_ms));
@@ -186,7 +188,10 @@ fn no_piece_of_a_very_large_partition_takes_more_than_it_may() {
             key: &key,
         };
         let expiry_ms = u64::from(index % 2);
-        engine.write(&at, &Record { version: 1, expiry_ms, tombstone: false, value: &record });
+        engine.write(
+            &at,
+            &Record { version: Version::new(1), expiry_ms, tombstone: false, value: &record },
+        );
         if index % 1_000 == 0 {
             engine.sync().unwrap();
         }

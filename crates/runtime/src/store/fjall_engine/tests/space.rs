@@ -9,6 +9,7 @@ use cluster::{KeyspaceId, Match, PartitionId};
 use machine::Rng;
 use node::engine::{Engine, KeyRef, Record};
 use std::time::Duration;
+use wire::Version;
 
 /// Memtables so small that many are flushed.
 const SMALL: u64 = 64 << 10;
@@ -29,7 +30,7 @@ fn at(number: &[u8; 8]) -> KeyRef<'_> {
 }
 
 fn record(version: u64, expiry_ms: u64, value: &[u8]) -> Record<'_> {
-    Record { version, expiry_ms, tombstone: false, value }
+    Record { version: Version::new(version), expiry_ms, tombstone: false, value }
 }
 
 /// Goes on writing a little, as a node does, until this is so.
