@@ -98,6 +98,10 @@ pub enum Mutant {
     ForgetGrants,
     /// Switch: whoever writes a delegated key has room among the grants: another client goes.
     EvictGrants,
+    /// Switch: of a client that says goodbye nothing is kept, not even that it has ended.
+    GoodbyeForgetsGrants,
+    /// Switch: a goodbye ends another client than the one that says it.
+    GoodbyeEndsAnother,
     /// Switch: a write is given a grant though it may have been applied before.
     GrantUnborn,
     /// Switch: a holder of a delegated key is taken at its word: what it is asked carries
@@ -182,7 +186,7 @@ pub enum Mutant {
 
 impl Mutant {
     /// Every mutant.
-    pub const ALL: [Self; 82] = [
+    pub const ALL: [Self; 84] = [
         Self::ForgetRequests,
         Self::RetryElsewhere,
         Self::IgnoreBase,
@@ -227,6 +231,8 @@ impl Mutant {
         Self::TrustKeyhashes,
         Self::ForgetGrants,
         Self::EvictGrants,
+        Self::GoodbyeForgetsGrants,
+        Self::GoodbyeEndsAnother,
         Self::GrantUnborn,
         Self::TrustHolders,
         Self::CopyUncommitted,

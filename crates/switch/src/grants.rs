@@ -212,6 +212,19 @@ impl Grants {
         }
     }
 
+    /// Forgets a client altogether: a bug.
+    pub(crate) fn forget(&self, client: u64) {
+        let gone = self.part(client).clients.remove(&client);
+        gone.iter().for_each(|gone| self.count_out(gone));
+    }
+
+    /// A client that is known, if there is one other than this.
+    pub(crate) fn other_than(&self, client: u64) -> Option<u64> {
+        self.parts
+            .iter()
+            .find_map(|part| lock(part).clients.keys().copied().find(|other| *other != client))
+    }
+
     fn count_out(&self, gone: &Client) {
         self.grants.fetch_sub(gone.grants.len(), Ordering::Relaxed);
         self.clients.fetch_sub(1, Ordering::SeqCst);

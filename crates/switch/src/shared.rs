@@ -1,9 +1,10 @@
 //! The coherence directory that the pipelines of a switch share, as one of them uses it.
 
 use crate::directory::View;
+use crate::grants::Grants;
 use crate::pass::Pass;
 use crate::{ClockReading, CoherenceDirectory, HotRead, WriteRoute, observe};
-use cluster::{KeyspaceId, Match, NodeId};
+use cluster::{KeyspaceId, Match, Mutant, NodeId};
 use wire::{DropReason, Endpoint, Fields as _, HEADER_LEN, Op};
 
 impl CoherenceDirectory for View {
@@ -51,7 +52,7 @@ impl CoherenceDirectory for View {
         }
         let grants = self.directory().grants();
         if header.op() == Op::Goodbye as u8 && grants.any() {
-            grants.end(pass.now, header.client());
+            end(grants, pass, header.client());
         }
     }
 
@@ -68,4 +69,14 @@ impl CoherenceDirectory for View {
     ) -> Result<WriteRoute, DropReason> {
         self.delegate_or_not(pass, header, home)
     }
+}
+
+/// A client has said goodbye.
+fn end(grants: &Grants, pass: &Pass<'_>, client: u64) {
+    if pass.mutant.is(Mutant::GoodbyeForgetsGrants) {
+        return grants.forget(client);
+    }
+    let another = pass.mutant.is(Mutant::GoodbyeEndsAnother);
+    let ended = another.then(|| grants.other_than(client)).flatten().unwrap_or(client);
+    grants.end(pass.now, ended);
 }

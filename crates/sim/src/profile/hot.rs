@@ -76,6 +76,22 @@ impl Draw {
         options.links.duplicate_permille = self.pick(&[0, 50, 200]);
         options.links.loss_permille = self.pick(&[0, 10, 50]);
         self.made_up_ids(options);
+        self.goodbyes(options);
+    }
+
+    /// In a quarter of the worlds clients come and go while keys stay delegated, and say goodbye;
+    /// copies of what they have written arrive when they are gone.
+    fn goodbyes(&mut self, options: &mut Options) {
+        // By a generator of its own: what else is drawn stays what it was.
+        let mut draw = Draw(self.0.fork("goodbyes"));
+        if draw.0.chance(1, 4) {
+            options.load.goodbye_percent = draw.pick(&[50, 90]);
+            options.faults.client_every = draw.ms(&[100, 300]);
+            options.faults.hot_every = draw.ms(&[300, 1_000]);
+            options.links.stray_permille = draw.pick(&[50, 200]);
+            options.links.stray_max = draw.ms(&[50, 150, 500]);
+            options.links.duplicate_permille = draw.pick(&[50, 200]);
+        }
     }
 
     /// In a third of the worlds strangers fill what switches remember of clients.
