@@ -1,21 +1,24 @@
-//! `keyway doctor`: whether this machine can switch packets in its kernel, and data is sound.
+//! `keyway doctor`: whether this machine can switch packets in its kernel, and whether data and
+//! backends are sound.
 
 use crate::doctor::finding::{Finding, Grade};
 use crate::doctor::link::Link;
-use crate::doctor::{data, machine, port, read};
+use crate::doctor::{backend, data, machine, port, read};
 use console::answer::Answer;
 use console::exit::{Failure, Verdict};
 use console::out::{self, Tone, paint};
 use console::shared::Shared;
+use runtime::config::Config;
 use serde_json::json;
 use std::fmt::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Check whether this machine can run `keyway switch --plane xdp`, and say what to do if not.
 ///
 /// With --data it checks data directories instead: who gets in, whether there is room, and whether
 /// the stores in them, of controllers and nodes, are whole as far as that can be told while they
-/// may be in use.
+/// may be in use. With --config it checks what the nodes of a cluster keep their values in, where
+/// that is a Redis or a memcached, and the data directories that are on this machine.
 ///
 /// Run it where the switch will run: as root, in its network namespace. On each of the ports the
 /// program is attached for a moment, unless another one is there; it passes everything on, but some
@@ -26,6 +29,7 @@ Examples:
   sudo keyway doctor                                 the machine, and which interfaces there are
   sudo keyway doctor --ports eth1,eth2 --service 10.0.0.1:7700
   keyway doctor --data /var/lib/keyway
+  keyway doctor --config keyway.toml
   sudo ip netns exec keyway-lab-sw keyway doctor --ports p-c0,p-n1 --service 10.77.255.1:7700")]
 pub(crate) struct Args {
     /// Interfaces to which clients and nodes are connected, with commas.
@@ -34,6 +38,9 @@ pub(crate) struct Args {
     /// Data directories, with commas: those of controllers and nodes, or that of `keyway up`.
     #[arg(long, value_name = "DIR,..", value_delimiter = ',', conflicts_with = "ports")]
     data: Vec<PathBuf>,
+    /// The cluster's configuration.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["ports", "data"])]
+    config: Option<PathBuf>,
 }
 
 /// Everything that was found.
@@ -44,6 +51,8 @@ struct Report {
     /// Interfaces that could be ports, if none were named.
     candidates: Vec<Candidate>,
     data: Vec<(String, Vec<Finding>)>,
+    /// By the addresses that nodes know them by.
+    backends: Vec<(String, Vec<Finding>)>,
 }
 
 #[derive(Debug, serde::Serialize)]
@@ -58,9 +67,11 @@ struct Candidate {
 
 impl Args {
     pub(crate) fn run(self, shared: &Shared) -> Result<Verdict, Failure> {
+        if let Some(path) = &self.config {
+            return Report::of_cluster(path)?.print(shared);
+        }
         if !self.data.is_empty() {
-            let check = |path: &PathBuf| (path.display().to_string(), data::check(path));
-            let data = self.data.iter().map(check).collect();
+            let data = self.data.iter().map(|path| check_data(path)).collect();
             return Report { data, ..Report::default() }.print(shared);
         }
         let links = read::links()?;
@@ -74,8 +85,12 @@ impl Args {
         let ports = self.ports.iter().map(check).collect();
         let wanted = links.iter().filter(|link| self.ports.is_empty() && link.is_candidate());
         let candidates = wanted.map(Candidate::of).collect();
-        Report { machine, ports, candidates, data: Vec::new() }.print(shared)
+        Report { machine, ports, candidates, ..Report::default() }.print(shared)
     }
+}
+
+fn check_data(path: &Path) -> (String, Vec<Finding>) {
+    (path.display().to_string(), data::check(path))
 }
 
 fn not_there() -> Finding {
@@ -96,6 +111,19 @@ impl Candidate {
 }
 
 impl Report {
+    /// What the roles of a configuration keep, as far as it can be seen from here.
+    fn of_cluster(path: &Path) -> Result<Self, Failure> {
+        let config = Config::load(path).map_err(|error| Failure::usage(error.to_string()))?;
+        let directories = config.nodes.iter().filter_map(|node| node.data.as_ref());
+        let directories = directories.chain([&config.controller.data]).filter(|it| it.exists());
+        let backends = config.nodes.iter().filter_map(|node| node.backend.as_ref());
+        Ok(Self {
+            data: directories.map(|path| check_data(path)).collect(),
+            backends: backends.map(|url| (url.to_string(), backend::check(url))).collect(),
+            ..Self::default()
+        })
+    }
+
     fn print(&self, shared: &Shared) -> Result<Verdict, Failure> {
         if shared.json {
             self.json().print()?;
@@ -106,7 +134,7 @@ impl Report {
     }
 
     fn count(&self, grade: Grade) -> usize {
-        let parts = self.ports.iter().chain(&self.data);
+        let parts = self.ports.iter().chain(&self.data).chain(&self.backends);
         let all = self.machine.iter().chain(parts.flat_map(|(_, findings)| findings));
         all.filter(|finding| finding.grade == grade).count()
     }
@@ -117,6 +145,7 @@ impl Report {
             each.collect()
         };
         let (ports, data) = (checks("port", &self.ports), checks("directory", &self.data));
+        let backends = checks("backend", &self.backends);
         let well = self.count(Grade::Problem) == 0;
         Answer::new(if well { "done" } else { "not_ready" })
             .with("problems", self.count(Grade::Problem))
@@ -124,22 +153,23 @@ impl Report {
             .with("machine", &self.machine)
             .with("ports", ports)
             .with("data", data)
+            .with("backends", backends)
             .with("candidates", &self.candidates)
     }
 
     fn text(&self) -> String {
-        let about_data = !self.data.is_empty();
-        let mut text = if about_data { String::new() } else { "this machine\n".to_owned() };
+        let about_machine = !self.machine.is_empty();
+        let mut text = if about_machine { "this machine\n".to_owned() } else { String::new() };
         self.machine.iter().for_each(|finding| add(&mut text, finding));
         for (port, findings) in &self.ports {
             text.push_str(&format!("\n{port}\n"));
             findings.iter().for_each(|finding| add(&mut text, finding));
         }
-        for (directory, findings) in &self.data {
-            text.push_str(&format!("{directory}\n"));
+        for (it, findings) in self.data.iter().chain(&self.backends) {
+            text.push_str(&format!("{it}\n"));
             findings.iter().for_each(|finding| add(&mut text, finding));
         }
-        if self.ports.is_empty() && !about_data {
+        if self.ports.is_empty() && about_machine {
             text.push_str(&self.candidates());
         }
         let (problems, warnings) = (self.count(Grade::Problem), self.count(Grade::Warning));
@@ -198,7 +228,7 @@ mod tests {
         };
         let candidates = if ports.is_empty() { vec![eth1] } else { Vec::new() };
         let machine = vec![Finding::ok("jit", "on")];
-        Report { machine, ports, candidates, data: Vec::new() }
+        Report { machine, ports, candidates, ..Report::default() }
     }
 
     #[test]

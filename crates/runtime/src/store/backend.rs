@@ -15,6 +15,7 @@
 //! reads of all else go on ([`refusal`](BackendEngine::refusal)).
 
 mod changes;
+mod fitness;
 mod interface;
 mod listing;
 mod memcached;
@@ -27,6 +28,7 @@ mod undo;
 mod url;
 
 pub use changes::Changes;
+pub use fitness::{Fitness, inspect};
 pub use interface::{Backend, Found, Kept, Listed, Notes, Trouble, Wanted};
 pub use memcached::MemcachedBackend;
 pub use names::Spaces;

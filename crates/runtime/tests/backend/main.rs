@@ -1,5 +1,6 @@
 //! Engines over stores of others, with real ones: what every engine must do, and what is theirs.
 
+mod busy;
 mod full;
 
 use cluster::{HotPolicy, Keyspace, KeyspaceId, KeyspaceKind, Match, NodeId, PartitionId, StoreId};

@@ -11,7 +11,9 @@
 mod held;
 
 use super::names::OWN;
-use super::{Backend, BackendEngine, BackendUrl, Changes, Found, Kept, Listed, Trouble, Wanted};
+use super::{
+    Backend, BackendEngine, BackendUrl, Changes, Fitness, Found, Kept, Listed, Trouble, Wanted,
+};
 use crate::store::StoreError;
 use async_memcached::{AsciiProtocol, Client, Error, ErrorKind, MetaProtocol, Status};
 use cluster::StoreId;
@@ -19,6 +21,8 @@ use held::Held;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::net::TcpStream;
 use tokio::runtime::{Builder, Runtime};
 use wire::Room;
 use xxhash_rust::xxh3::xxh3_128;
@@ -38,6 +42,9 @@ pub struct MemcachedBackend {
 /// more: what it was sent it might carry out whenever it goes on.
 const ANSWER_WAIT_MAX: Duration = Duration::from_secs(30);
 
+/// The longest answer to a question for settings: memcached 1.6 says 3 KiB.
+const SETTINGS_MAX: u64 = 64 << 10;
+
 /// The longest name that memcached takes.
 const NAME_MAX: usize = 250;
 
@@ -53,6 +60,9 @@ impl MemcachedBackend {
         let runtime = runtime.map_err(|why| fail(why.to_string()))?;
         let address = format!("tcp://{}", url.memcached_address());
         let failed = |trouble: Trouble| fail(trouble.words());
+        if within(&runtime, evicts(url)).map_err(failed)? {
+            tracing::warn!(%url, "{EVICTS}: {KEEP}");
+        }
         let (mut client, has_meta) = within(&runtime, connect(&address)).map_err(failed)?;
         let largest = within(&runtime, takes_largest(&mut client)).map_err(failed)?;
         if let Some(said) = largest {
@@ -64,6 +74,43 @@ impl MemcachedBackend {
         let backend = Self { runtime, client, has_meta, held: Held::default(), address };
         Ok(BackendEngine::new(backend, Kept::nothing(fresh_id)))
     }
+
+    /// Looks whether a node could start before a memcached, and whether that keeps what it takes.
+    pub(super) fn inspect(url: &BackendUrl) -> Result<Fitness, StoreError> {
+        let fail = |why: String| StoreError::Backend { url: url.clone(), why };
+        let runtime = Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(|why| fail(why.to_string()))?;
+        let evicts = within(&runtime, evicts(url)).map_err(|trouble| fail(trouble.words()))?;
+        Ok(if evicts {
+            Fitness { found: EVICTS.to_owned(), remedy: Some(KEEP.to_owned()) }
+        } else {
+            Fitness { found: "memcached, which throws no values away".to_owned(), remedy: None }
+        })
+    }
+}
+
+/// What is said of a memcached that drops values.
+const EVICTS: &str = "this memcached throws values away when its memory is full (evictions are \
+                      on): what clients were told is written then reads as absent";
+
+/// What is to be done about it.
+const KEEP: &str = "start it with -M, and it says that it is full instead";
+
+/// Whether a memcached throws values away to make room.
+async fn evicts(url: &BackendUrl) -> Result<bool, Error> {
+    let address = url.memcached_address();
+    let mut stream = TcpStream::connect(address).await.map_err(Error::Connect)?;
+    stream.write_all(b"stats settings\r\n").await?;
+    let mut lines = BufReader::new(stream.take(SETTINGS_MAX)).lines();
+    while let Some(line) = lines.next_line().await? {
+        if line == "STAT evictions on" {
+            return Ok(true);
+        }
+        if !line.starts_with("STAT ") {
+            break;
+        }
+    }
+    Ok(false)
 }
 
 /// Connects, and says whether there are meta commands.

@@ -2,13 +2,13 @@
 
 use super::full::{Stock, carry_out, evicts};
 use super::{
-    FORMAT, FORMAT_FIELD, Hashes, NODE, OWNER, RUN, RedisBackend, SCANNED_AT_ONCE, SHARDS, STORE,
-    SYNCS, connect, cut_others,
+    ANSWER_WAIT_MAX, CONNECT_WAIT_MAX, FORMAT, FORMAT_FIELD, Hashes, NODE, OWNER, RUN,
+    RedisBackend, SCANNED_AT_ONCE, SHARDS, STORE, SYNCS, connect, cut_others,
 };
 use crate::clock::Clock;
 use crate::entropy;
 use crate::store::backend::changes::value_name;
-use crate::store::backend::{BackendEngine, BackendUrl, Kept, Trouble};
+use crate::store::backend::{BackendEngine, BackendUrl, Fitness, Kept, Trouble};
 use crate::store::{ShardIdentity, StoreError, SyncPolicy};
 use cluster::{ClockAhead, StoreId};
 use redis::{Client, Connection, RedisError, RedisResult, cmd};
@@ -71,6 +71,18 @@ impl RedisBackend {
         let stock = Stock::default();
         let backend = Self { client, connection, shard, owner, syncs, clock, ahead, stock };
         Ok(BackendEngine::new(backend, kept))
+    }
+
+    /// Looks whether a node could start before a Redis, and takes nothing.
+    pub(in crate::store::backend) fn inspect(url: &BackendUrl) -> Result<Fitness, StoreError> {
+        let io = |why: RedisError| failed(url, &why);
+        let client = Client::open(url.secret()).map_err(io)?;
+        let mut connection = client.get_connection_with_timeout(CONNECT_WAIT_MAX).map_err(io)?;
+        connection.set_read_timeout(Some(ANSWER_WAIT_MAX)).map_err(io)?;
+        refuse_cluster(&mut connection, url)?;
+        refuse_eviction(&mut connection, url)?;
+        let found = "Redis, which throws no values away".to_owned();
+        Ok(Fitness { found, remedy: None })
     }
 }
 
