@@ -214,7 +214,11 @@ impl Chains {
         }
         for (reason, steps) in by_reason {
             let (saw, did) = explain::explain(&self.outlook, reason, &steps);
-            ledger.decisions.note(now, saw, did, changed.clone());
+            if reason == Reason::Lost {
+                ledger.decisions.note_loss(now, saw, did, changed.clone());
+            } else {
+                ledger.decisions.note(now, saw, did, changed.clone());
+            }
         }
         for (index, step) in steps {
             self.note_unequal(ledger, now, &step);

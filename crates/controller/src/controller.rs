@@ -477,7 +477,8 @@ impl Controller {
             self.ledger.state.map.active_switch = next;
             self.hot.switch_over();
             let saw = format!("{} is silent and its lease has ended", Member::Switch(active));
-            self.ledger.advance(self.now, saw, format!("make switch {next} the active one"));
+            let did = format!("make switch {next} the active one");
+            self.ledger.advance_after_loss(self.now, saw, did);
         }
     }
 

@@ -46,6 +46,11 @@ impl Decisions {
         self.0.note(Decision { at_ms: now.unix_ms(), saw, did, changed, trouble: false });
     }
 
+    /// The same of somebody who was lost.
+    pub(crate) fn note_loss(&mut self, now: Instant, saw: String, did: String, changed: String) {
+        self.0.note(Decision { at_ms: now.unix_ms(), saw, did, changed, trouble: true });
+    }
+
     /// The same of what was seen in a member, which changes nothing by itself.
     pub(crate) fn note_seen(
         &mut self,

@@ -38,9 +38,19 @@ impl Ledger {
 
     /// The state has changed: it gets a new revision.
     pub(crate) fn advance(&mut self, now: Instant, saw: String, did: String) {
-        self.state.advance(now);
-        let changed = format!("revision {}", self.revision());
+        let changed = self.advanced(now);
         self.decisions.note(now, saw, did, changed);
+    }
+
+    /// The same because somebody was lost.
+    pub(crate) fn advance_after_loss(&mut self, now: Instant, saw: String, did: String) {
+        let changed = self.advanced(now);
+        self.decisions.note_loss(now, saw, did, changed);
+    }
+
+    fn advanced(&mut self, now: Instant) -> String {
+        self.state.advance(now);
+        format!("revision {}", self.revision())
     }
 
     /// The state to save, if it has changed since the last call.

@@ -28,7 +28,7 @@ pub struct Saved {
     pub map: Map,
     /// Identity of each node's memory when it was taken in.
     pub stores: BTreeMap<NodeId, StoreId>,
-    /// The incarnation of each node that its replicas_held belong to: the last that it was heard to
+    /// The incarnation of each node that its replicas belong to: the last that it was heard to
     /// begin.
     #[serde(default)]
     pub incarnations: BTreeMap<NodeId, Incarnation>,

@@ -161,23 +161,25 @@ fn an_mget_is_one_mget_at_each_redis() {
 
 #[test]
 fn the_doctor_finds_a_memcached_that_throws_values_away() {
-    let servers = (Server::memcached(), Server::memcached_with(&["-M"]));
-    let (Some(evicts), Some(keeps)) = servers else {
+    let servers = [&[][..], &["-M"], &["-M"]].map(Server::memcached_with);
+    let [Some(evicts), Some(keeps), Some(third)] = servers else {
         return skip::report("a memcached that evicts", "there is none: apt-get install memcached");
     };
-    for (server, problems) in [(&evicts, 1), (&keeps, 0)] {
-        let mut cluster = Cluster::with(Shape { nodes: 1, switches: 1, standby: false });
-        let line = "[[node]]\nid = 1\n";
+    let mut cluster = Cluster::with(Shape { nodes: 3, switches: 1, standby: false });
+    for (id, server) in (1..).zip([&evicts, &keeps, &third]) {
+        let line = format!("[[node]]\nid = {id}\n");
         let with = format!("{line}engine = \"memcached\"\nbackend = \"{}\"\n", server.url());
-        cluster.text = cluster.text.replace(line, &with);
-        let config = cluster.file(&cluster.text);
-        let ran = run(&["--json", "doctor", "--config", &config.display().to_string()]);
-        let ran = ran.expect(problems);
-        let said: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
-        assert_eq!(said["problems"], problems, "{said}");
-        assert_eq!(said["backends"][0]["backend"], server.url());
-        assert_eq!(ran.stdout.contains("start it with -M"), problems == 1, "{said}");
+        cluster.text = cluster.text.replace(&line, &with);
     }
+    let config = cluster.file(&cluster.text);
+    let doctor = || run(&["--json", "doctor", "--config", &config.display().to_string()]).expect(1);
+    let said = doctor().json();
+    assert_eq!(said["problems"], 1, "{said:#}");
+    assert_eq!(said["backends"][0]["backend"], evicts.url());
+    let remedy = &said["backends"][0]["checks"][0]["remedy"];
+    assert!(remedy.as_str().unwrap().contains("start it with -M"), "{said:#}");
+    drop(keeps);
+    assert_eq!(doctor().json()["problems"], 2, "one is gone");
 }
 
 #[test]

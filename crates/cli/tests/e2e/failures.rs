@@ -3,9 +3,12 @@
 
 use crate::config::{Cluster, Shape};
 use crate::processes::{Processes, node};
+use crate::recovery::durable;
 use client::PutOptions;
 use client::blocking::Space;
 use serde_json::Value;
+use std::thread;
+use std::time::Duration;
 
 const KEYS: u32 = 100;
 
@@ -59,11 +62,43 @@ fn a_killed_node_is_replaced_by_a_spare_one_and_nothing_is_lost() {
     assert_eq!(status["under_replicated"], 0);
     check(&space, "after");
 
-    // It comes back without its memory, and is given new replicas_held.
+    // It comes back without its memory, and is given new replicas.
     processes.run(&node(1));
     processes.wait("the node is back", |it| it["ready"] == true && chained(it).contains(&1));
     processes.wait_replicated();
     check(&space, "after");
+}
+
+/// Lines of the controller's log at most for a start and a loss: some about each of six members,
+/// and some about each step of the chains.
+const LINES_MAX: usize = 120;
+
+/// Lines of the others, which say that they are there.
+const MEMBER_LINES_MAX: usize = 12;
+
+/// For how long nothing happens.
+const QUIET: Duration = Duration::from_secs(3);
+
+#[test]
+fn a_loss_is_a_warning_and_the_log_of_who_has_nothing_to_say_stays_short() {
+    let (cluster, _) = durable(4);
+    let mut processes = Processes::start(cluster, &[1, 2, 3, 4]);
+    let space = processes.space();
+    write(&space, "before");
+    thread::park_timeout(QUIET);
+    processes.kill(&node(1));
+    processes.wait("nobody counts on it", |status| !chained(status).contains(&1));
+    processes.wait_replicated();
+    let log = processes.log_of("controller");
+    let losses = log.lines().filter(|line| line.contains("no lease left: node 1"));
+    let losses: Vec<&str> = losses.collect();
+    assert_eq!(losses.len(), 1, "{log}");
+    assert!(losses.iter().all(|line| line.contains("WARN")), "{losses:?}");
+    assert!(log.lines().count() < LINES_MAX, "{log}");
+    for member in [&node(2), "switch --index 0"] {
+        let log = processes.log_of(member);
+        assert!(log.lines().count() < MEMBER_LINES_MAX, "{log}");
+    }
 }
 
 #[test]

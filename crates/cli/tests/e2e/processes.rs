@@ -63,7 +63,12 @@ impl Processes {
 
     /// Kills a role as `kill -9` does.
     pub(crate) fn kill(&mut self, role: &str) {
-        self.running.remove(role).expect("it runs").kill();
+        self.log_of(role);
+    }
+
+    /// Kills a role, and tells what it has logged.
+    pub(crate) fn log_of(&mut self, role: &str) -> String {
+        self.running.remove(role).expect("it runs").kill()
     }
 
     /// Runs a client's or an operator's command.

@@ -14,8 +14,8 @@ use testkit::program::{Ran, Up, keyway, run};
 
 const KEYS: u32 = 60;
 
-/// Three nodes with durable stores, below one directory.
-fn durable(nodes: u16) -> (Cluster, PathBuf) {
+/// Nodes with durable stores, below one directory.
+pub(crate) fn durable(nodes: u16) -> (Cluster, PathBuf) {
     let mut cluster = Cluster::with(Shape { nodes, switches: 1, standby: false });
     let directory = cluster.file("").parent().expect("it is in a directory").to_owned();
     for id in 1..=nodes {

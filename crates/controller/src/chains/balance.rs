@@ -1,4 +1,4 @@
-//! Moving replicas_held from full nodes to empty ones, when nothing else is going on.
+//! Moving replicas from full nodes to empty ones, when nothing else is going on.
 //!
 //! A replica moves only if the node that gets it is then less full, by what it can bear, than the
 //! node that gives it up was: among nodes of the same speed, if that one has at least two more. So

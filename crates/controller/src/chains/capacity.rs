@@ -1,10 +1,10 @@
-//! How much nodes can bear, beside each other: their replicas_held are shared out by it.
+//! How much nodes can bear, beside each other: their replicas are shared out by it.
 
 use cluster::NodeId;
 use std::collections::BTreeMap;
 
 /// What the fastest node bears. Speeds are told apart by eighths of it: finer ones would have
-/// replicas_held moved for little.
+/// replicas moved for little.
 const WEIGHT_MAX: u64 = 8;
 
 /// What a replica fills a node of weight 1 by: divided by any weight it leaves nothing over.
@@ -31,7 +31,7 @@ impl Weights {
         self.0.get(&node).copied().unwrap_or(WEIGHT_MAX)
     }
 
-    /// How full so many replicas_held make a node, in a unit of which only the order means
+    /// How full so many replicas make a node, in a unit of which only the order means
     /// something.
     pub(crate) fn fullness(&self, node: NodeId, replicas_held: usize) -> usize {
         let weight = usize::try_from(self.of(node)).expect("at most WEIGHT_MAX");

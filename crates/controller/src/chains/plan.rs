@@ -44,7 +44,7 @@ impl Outlook {
         self.nodes.iter().filter(|(_, sight)| sight.gone).map(|(id, _)| *id)
     }
 
-    /// Nodes that may be given replicas_held.
+    /// Nodes that may be given replicas.
     pub(crate) fn takers(&self) -> impl Iterator<Item = NodeId> {
         let fit = self.nodes.iter().filter(|(_, sight)| sight.serving && !sight.departing);
         fit.map(|(id, _)| *id)
@@ -93,7 +93,7 @@ pub(crate) enum Reason {
     Short,
     /// Closed: a departing member is to be replaced.
     Leaving,
-    /// Closed: another node has fewer replicas_held.
+    /// Closed: another node has fewer replicas.
     Uneven,
     /// Closed: a node of it is not wanted any longer.
     Unwanted,
@@ -311,7 +311,7 @@ impl Case<'_> {
     }
 
     /// Opens it with the chain that it ought to have. The roles go to those who have the fewest for
-    /// the replicas_held that they have.
+    /// the replicas that they have.
     fn open(&self) -> Step {
         let Target { members, copy } = self.target();
         let share = |node: &NodeId| self.tally.of(*node);

@@ -1,4 +1,4 @@
-//! Who has how many replicas_held in the chains, and which roles and copies.
+//! Who has how many replicas in the chains, and which roles and copies.
 
 use cluster::{NodeId, Partition, PartitionId};
 use std::collections::BTreeMap;
@@ -31,14 +31,14 @@ pub(crate) struct Share {
 }
 
 impl Share {
-    /// In how many of its replicas_held it is the head, with one more. Not how often it is: a node
+    /// In how many of its replicas it is the head, with one more. Not how often it is: a node
     /// that gets replica after replica would be the head in all of them until it had as many as
     /// others.
     pub(crate) fn head_permille(self) -> usize {
         self.heads * 1_000 / (self.replicas_held + 1)
     }
 
-    /// In how many of its replicas_held it is the tail, likewise.
+    /// In how many of its replicas it is the tail, likewise.
     pub(crate) fn tail_permille(self) -> usize {
         self.tails * 1_000 / (self.replicas_held + 1)
     }

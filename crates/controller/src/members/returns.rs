@@ -85,7 +85,11 @@ pub(crate) fn begin_incarnation(
         0 => "put its incarnation on record".to_owned(),
         _ => format!("close its {closed} partitions and compare what it holds"),
     };
-    ledger.advance(it.now, saw, did);
+    if known.is_some() && !remembers {
+        ledger.advance_after_loss(it.now, saw, did);
+    } else {
+        ledger.advance(it.now, saw, did);
+    }
     peer.begin(it.incarnation, past.iter().copied().chain(known));
     Standing::Accepted
 }

@@ -1,7 +1,7 @@
 //! Nodes that fall silent: at every place of a chain, several at once, and at every step.
 
 use super::world::{World, ids, node};
-use cluster::{Mutant, NodeId, Partition};
+use cluster::{Member, Mutant, NodeId, Partition};
 use std::collections::BTreeSet;
 use std::time::Duration;
 use wire::Revision;
@@ -46,6 +46,33 @@ fn whichever_place_a_node_had_its_chain_closes_settles_and_opens_without_it() {
         assert!(status.covered && !status.replicated);
         assert_eq!((status.under_replicated, status.keyspaces[0].partitions[0].missing), (1, 1));
     }
+}
+
+#[test]
+fn whoever_is_lost_is_trouble_and_whatever_follows_is_a_line_each() {
+    let mut world = World::with_keyspace(4, 2, 30, 3);
+    let noted = world.controller.decisions_noted();
+    world.live_for(Duration::from_secs(60));
+    assert_eq!(world.controller.decisions_noted(), noted, "nothing changes, and nothing is said");
+    world.kill(node(1));
+    world.live_until_replicated();
+    world.member(Member::Switch(0)).cut_off = true;
+    world.live_until(|world| world.controller.map().active_switch == 1);
+    let decisions: Vec<_> = world.controller.decisions_since(noted).cloned().collect();
+    let said = |words: &str| decisions.iter().filter(|it| it.saw.contains(words)).collect();
+    let losses: [(&str, Vec<&crate::Decision>); 3] = [
+        ("node 1 does not answer", said("node 1 does not answer")),
+        ("no lease left: node 1", said("no lease left: node 1")),
+        ("switch 0 is silent", said("switch 0 is silent")),
+    ];
+    for (what, said) in losses {
+        assert_eq!(said.len(), 1, "{what}: {decisions:#?}");
+        assert!(said.iter().all(|it| it.trouble), "{what}: {decisions:#?}");
+    }
+    let (most, longest) = (100, 400);
+    assert!(decisions.len() < most, "{} lines", decisions.len());
+    let lengths = decisions.iter().map(|it| it.saw.len() + it.did.len());
+    assert!(lengths.max() < Some(longest), "however many partitions: {decisions:#?}");
 }
 
 #[test]

@@ -10,7 +10,7 @@ use wire::Revision;
 const CONTROL: SocketAddr =
     SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 9_000);
 
-/// Nobody has two replicas_held more than another, and nothing changes any more.
+/// Nobody has two replicas more than another, and nothing changes any more.
 fn assert_balanced_and_quiet(world: &mut World) {
     let replicas_held = world.replicas_held();
     let (least, most) = (replicas_held.iter().min().unwrap(), replicas_held.iter().max().unwrap());

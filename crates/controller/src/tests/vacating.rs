@@ -1,4 +1,4 @@
-//! Nodes that have lost replicas_held and are not through with forgetting what they held there.
+//! Nodes that have lost replicas and are not through with forgetting what they held there.
 
 use super::world::{World, node};
 use cluster::NodeId;

@@ -285,7 +285,7 @@ impl World {
         self.controller.map().partitions[index].clone()
     }
 
-    /// How many replicas_held each node has, by id.
+    /// How many replicas each node has, by id.
     pub(super) fn replicas_held(&self) -> Vec<usize> {
         self.status().load.iter().map(|node| node.partitions).collect()
     }

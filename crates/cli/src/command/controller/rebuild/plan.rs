@@ -92,7 +92,7 @@ fn of_nodes(nodes: &[NodePart]) -> String {
     format!(
         "\
 {}
-  replicas_held     partitions that it is in from now on
+  replicas  partitions that it is in from now on
   behind    of these, those that others know a newer epoch of: it is sent what it lacks
   old copy  of these, those in which its store is certainly older than what it acknowledged
   forgets   partitions that it has on record and is not in any more
