@@ -10,8 +10,8 @@ use wire::big::EXPIRY_BIG;
 use wire::expiry::TIME_MAX;
 use wire::{
     BATCH_BYTES_MAX, BATCH_STEPS_MAX, CasBody, DATAGRAM_MAX, ENTRY_MAX, Expect, HEADER_LEN, Header,
-    IncrBody, KEY_MAX, NAME_MAX, New, Op, PartKey, PutBody, RANGE_PIECES_MAX, RangeBody, SinceBody,
-    Version, flag,
+    IncrBody, KEY_MAX, NAME_MAX, New, Op, PartKey, PutBody, RANGE_PIECES_MAX, RangeBody,
+    RangeInterval, SinceBody, Version, flag,
 };
 
 /// Appends the datagram of a request for one key.
@@ -205,11 +205,10 @@ pub(crate) fn range(
         keyspace: keyspace.id.0,
         key_len: short(start.len()),
         client,
-        match_value: interval.first.0,
         count: terms.pieces,
         ..Header::default()
     };
-    header.set_match_end(interval.last.0);
+    RangeInterval { first: interval.first.0, last: interval.last.0 }.put(&mut header);
     let fixed = RangeBody { limit: terms.limit }.to_bytes();
     wire::emit(out, &header, &[&fixed, start, &end]);
 }

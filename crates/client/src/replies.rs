@@ -9,7 +9,8 @@ use cluster::{Mutant, is_plausible_revision};
 use machine::Instant;
 use std::time::Duration;
 use wire::{
-    Body, ClientReply, Code, DropReason, Fields as _, HEADER_LEN, Op, Packet, RangeEntries, Version,
+    Body, ClientReply, Code, DropReason, Fields as _, HEADER_LEN, KeyReply, NoSession, Op, Packet,
+    RangeEntries, Version,
 };
 
 /// Copies of a request that a store has refused after which it ends: a store that was only being
@@ -119,8 +120,8 @@ impl Client {
         if let Some(why) = without_effect {
             return self.take_refusal(now, seq, header, why);
         }
-        let reply =
-            answer::single(code, header.object_version(), body).ok_or(DropReason::BadBody)?;
+        let KeyReply { version } = KeyReply::read(header);
+        let reply = answer::single(code, version, body).ok_or(DropReason::BadBody)?;
         if let Some(Pending { owner: Owner::Many(..), .. }) = self.window.get(seq) {
             return self.take_write(now, seq, reply);
         }
@@ -190,7 +191,8 @@ impl Client {
                 return self.end_uncertain(now, seq);
             }
             if code == Code::NoSession && pending.op.is_write() {
-                return self.take_no_session(now, seq, header.object_version());
+                let NoSession { since } = NoSession::read(header);
+                return self.take_no_session(now, seq, since);
             }
             pending.overloaded = overloaded;
             pending.store_refuses = pending.store_refuses.filter(|_| code == Code::StoreRefuses);

@@ -17,7 +17,10 @@ use cluster::{Keyspace, Match};
 use machine::Instant;
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
-use wire::{DropReason, Fields as _, HEADER_LEN, RangeCountBody, RangeEntries, flag, hop_flag};
+use wire::{
+    DropReason, Fields as _, HEADER_LEN, RangeCountBody, RangeEntries, RangeInterval, flag,
+    hop_flag,
+};
 
 /// One scan.
 #[derive(Debug)]
@@ -74,7 +77,8 @@ pub(crate) struct Piece {
 impl Piece {
     /// Reads the header of a RANGE reply; `None` if its interval is none.
     pub(crate) fn of(header: &[u8; HEADER_LEN]) -> Option<Self> {
-        let (first, last) = (Match(header.match_value()), Match(header.match_end()));
+        let RangeInterval { first, last } = RangeInterval::read(header);
+        let (first, last) = (Match(first), Match(last));
         let partial = header.flags() & flag::PARTIAL != 0;
         let cut = header.hop_flags() & hop_flag::CUT != 0;
         (first <= last).then_some(Self { first, last, partial, cut })

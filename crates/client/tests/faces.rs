@@ -12,7 +12,7 @@ use std::ops::Bound;
 use std::sync::mpsc::{Receiver, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
-use wire::{Body, Code, Entry, Header, Op, Packet, Version};
+use wire::{Body, Code, Entry, Header, KeyReply, Op, Packet, RangeInterval, Version};
 
 /// A whole cluster in one thread. It loses every seventh request and answers every fifth twice.
 struct Service {
@@ -95,21 +95,21 @@ fn answer(store: &mut Store, version: &mut u64, datagram: &[u8]) -> Vec<u8> {
             payload.extend([0; 16]);
             match store.get(key) {
                 Some((version, value)) => {
-                    reply.object_version = Version::new(*version);
+                    KeyReply { version: Version::new(*version) }.put(&mut reply);
                     payload.extend(value);
                 }
                 None => code = Code::NotFound,
             }
         }
         Body::Put { key, value, .. } => {
-            reply.object_version = Version::new(*version);
+            KeyReply { version: Version::new(*version) }.put(&mut reply);
             store.insert(key.to_vec(), (*version, value.to_vec()));
         }
         Body::Cas { key, expect, new, .. } => {
             let found = store.get(key).map_or(0, |(version, _)| *version);
-            reply.object_version = Version::new(found);
+            KeyReply { version: Version::new(found) }.put(&mut reply);
             if expect == Expect::Version(Version::new(found)) {
-                reply.object_version = Version::new(*version);
+                KeyReply { version: Version::new(*version) }.put(&mut reply);
                 let old = store.remove(key).unwrap_or_default().1;
                 store.extend(swapped(old, new).map(|new| (key.to_vec(), (*version, new))));
             } else {
@@ -117,7 +117,7 @@ fn answer(store: &mut Store, version: &mut u64, datagram: &[u8]) -> Vec<u8> {
             }
         }
         Body::Del { key } => {
-            reply.object_version = Version::new(*version);
+            KeyReply { version: Version::new(*version) }.put(&mut reply);
             if store.remove(key).is_none() {
                 code = Code::NotFound;
             }
@@ -139,7 +139,8 @@ fn answer(store: &mut Store, version: &mut u64, datagram: &[u8]) -> Vec<u8> {
     }
     reply.code = code as u8;
     if packet.op() == Op::Range {
-        reply.set_match_end(echo.match_end());
+        let RangeInterval { last, .. } = RangeInterval::of(&echo);
+        RangeInterval { first: reply.match_value, last }.put(&mut reply);
     }
     let mut out = Vec::new();
     wire::emit(&mut out, &reply, &[if code.is_decided() { &payload } else { &[] }]);

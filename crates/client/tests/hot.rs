@@ -6,8 +6,8 @@ use machine::{Instant, Rng};
 use std::sync::Arc;
 use std::time::Duration;
 use wire::{
-    Code, DirectoryClock, Endpoint, Entry, Fields as _, HEADER_LEN, Header, Op, Packet, Version,
-    flag,
+    ClientReply, ClientWrite, Code, DirectoryClock, Endpoint, Entry, Header, KeyReply, Op, Packet,
+    Version, flag,
 };
 
 const SERVICE: Endpoint = Endpoint { addr: [1; 16], port: 7700 };
@@ -99,20 +99,17 @@ fn reply(request: &[u8], code: Code, directory_clock: u64) -> Vec<u8> {
     let asked = header(request);
     let op = Op::from_wire(asked.op).expect("clients send sound packets").reply() as u8;
     let (flags, key_len, code) = (0, 0, code as u8);
+    let mut header = Header { op, flags, key_len, code, ..asked };
+    KeyReply { version: Version::new(5) }.put(&mut header);
     let mut out = Vec::new();
-    wire::emit(
-        &mut out,
-        &Header { op, flags, key_len, code, object_version: Version::new(5), ..asked },
-        &[],
-    );
-    out.first_chunk_mut::<HEADER_LEN>()
-        .expect("a header")
-        .set_reply_directory_clock(DirectoryClock::new(directory_clock));
+    wire::emit(&mut out, &header, &[]);
+    let clock = DirectoryClock::new(directory_clock);
+    ClientReply { clock }.write(out.first_chunk_mut().expect("a header"));
     out
 }
 
 fn directory_clock(request: &[u8]) -> u64 {
-    (request.first_chunk::<HEADER_LEN>().expect("a header").directory_clock()).get()
+    ClientWrite::read(request.first_chunk().expect("a header")).first_sent.get()
 }
 
 /// The next datagram that the client sends, and how long it waits for that.
@@ -160,10 +157,8 @@ fn a_write_says_what_was_told_when_it_was_first_sent_and_so_do_its_copies() {
     let forged = Header { client: 78, ..header(&last) };
     let mut stranger = Vec::new();
     wire::emit(&mut stranger, &Header { op: Op::PutReply as u8, key_len: 0, ..forged }, &[]);
-    stranger
-        .first_chunk_mut::<HEADER_LEN>()
-        .expect("a header")
-        .set_reply_directory_clock(DirectoryClock::new(99));
+    let clock = DirectoryClock::new(99);
+    ClientReply { clock }.write(stranger.first_chunk_mut().expect("a header"));
     client.handle_packet(now, SERVICE, &stranger);
     assert_eq!(directory_clock(&start(&mut client, now, PUT)), 9, "that was for somebody else");
 }

@@ -5,7 +5,7 @@ use cluster::{HotPolicy, Keyspace, KeyspaceId, KeyspaceKind};
 use machine::{Instant, Rng};
 use std::sync::Arc;
 use std::time::Duration;
-use wire::{Body, Code, Endpoint, Header, Op, Packet, SinceBody, Version, flag};
+use wire::{Body, Code, Endpoint, Header, KeyReply, Op, Packet, SinceBody, Version, flag};
 
 const SERVICE: Endpoint = Endpoint { addr: [1; 16], port: 7700 };
 const KEPT: Duration = Duration::from_millis(wire::SESSION_KEPT_MS as u64);
@@ -48,14 +48,8 @@ impl Script {
 
     fn answer(&mut self, asked: &Header, code: Code, version: u64) {
         let op = Op::PutReply as u8;
-        let header = Header {
-            op,
-            code: code as u8,
-            flags: 0,
-            key_len: 0,
-            object_version: Version::new(version),
-            ..*asked
-        };
+        let mut header = Header { op, code: code as u8, flags: 0, key_len: 0, ..*asked };
+        KeyReply { version: Version::new(version) }.put(&mut header);
         let mut datagram = Vec::new();
         wire::emit(&mut datagram, &header, &[]);
         self.client.handle_packet(self.now, SERVICE, &datagram);

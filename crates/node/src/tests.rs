@@ -26,8 +26,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 use wire::{
-    Body, CasBody, Code, DropReason, Endpoint, Header, IncrBody, Op, Packet, PutBody, RangeBody,
-    Revision, flag,
+    Body, CasBody, Code, DropReason, Endpoint, Header, IncrBody, KeyReply, Op, Packet, PutBody,
+    RangeBody, Revision, flag,
 };
 
 const CLIENT: u64 = 77;
@@ -198,7 +198,7 @@ impl Chain {
             self.replies.push(Reply {
                 op: packet.op(),
                 code: Code::from_wire(header.code).unwrap(),
-                version: header.object_version.get(),
+                version: KeyReply::of(&header).version.get(),
                 payload: packet.payload().to_vec(),
                 header,
             });

@@ -15,8 +15,8 @@ use std::sync::Arc;
 use std::time::Instant;
 use switch::{Pipeline, Tables};
 use wire::{
-    Endpoint, Fields as _, Generation, HEADER_LEN, Header, MgetKey, MgetSlotBody, Op, RangeBody,
-    Revision, Version, hop_flag,
+    Endpoint, Fields as _, Generation, HEADER_LEN, Header, HotAnswer, MgetKey, MgetSlotBody, Op,
+    RangeBody, RangeInterval, Revision, Version, hop_flag,
 };
 
 const NOW: machine::Instant = machine::Instant::from_unix_ms(1);
@@ -250,13 +250,12 @@ fn reply(op: Op, node: NodeId, version: u64, keyhash: u64) -> Vec<u8> {
         hop_flags: hop_flag::NEWEST,
         keyspace: 1,
         node: node.0,
-        object_version: Version::new(version),
         keyhash,
         reply_addr: client.addr,
         reply_port: client.port,
         ..Header::default()
     };
-    header.chain[15] = 1;
+    HotAnswer { version: Version::new(version), generation: Generation::new(1) }.put(&mut header);
     let mut datagram = Vec::new();
     wire::emit(&mut datagram, &header, &[&[0; 8], &[b'v'; VALUE_LEN]]);
     datagram
@@ -352,8 +351,7 @@ fn refresh_hot_mget(datagram: &mut [u8], matches: &mut Matches) {
 fn refresh_range(datagram: &mut [u8], matches: &mut Matches) {
     let (header, _) = header(datagram);
     let first = matches.next().min(u128::MAX - matches.span);
-    header.set_match_value(first);
-    header.set_match_end(first + matches.span);
+    RangeInterval { first, last: first + matches.span }.write(header);
 }
 
 fn endpoint(host: u8, port: u16) -> Endpoint {

@@ -96,8 +96,8 @@ mod tests {
     use std::net::SocketAddr;
     use std::sync::Arc;
     use wire::{
-        DelegationId, DirectoryClock, DropReason, Endpoint, Fields as _, Header, Op, Revision,
-        hop_flag,
+        ClientReply, ClientWrite, DelegationId, DirectoryClock, DropReason, Endpoint, Fields as _,
+        GrantedPut, Header, HomeWrite, HotGet, HotMget, KeyReply, Op, Revision, hop_flag,
     };
 
     const NOW: Instant = Instant::from_unix_ms(1_000);
@@ -113,7 +113,7 @@ mod tests {
             _: (Op, NodeId),
             header: &[u8; HEADER_LEN],
         ) -> Result<(), DropReason> {
-            let may = header.object_version() <= Version::new(self.0);
+            let may = KeyReply::read(header).version <= Version::new(self.0);
             if may { Ok(()) } else { Err(DropReason::Contended) }
         }
 
@@ -154,12 +154,15 @@ mod tests {
             match header.seq() {
                 1 => {
                     assert_eq!(
-                        header.directory_clock(),
+                        ClientWrite::read(header).first_sent,
                         DirectoryClock::new(6),
                         "when it was first sent"
                     );
-                    header.set_delegation(DelegationId::new(3 << 32));
-                    header.set_hop_flags(hop_flag::GRANTED);
+                    let granted = GrantedPut {
+                        delegation: DelegationId::new(3 << 32),
+                        ..GrantedPut::default()
+                    };
+                    granted.write(header);
                     let (chain, len) = wire::chain_bytes([1]);
                     header.set_chain(chain);
                     header.set_chain_len(len);
@@ -218,7 +221,7 @@ mod tests {
         if op.is_reply() {
             header.set_node(1);
         } else {
-            header.set_directory_clock(DirectoryClock::new(first_sent));
+            ClientWrite { first_sent: DirectoryClock::new(first_sent) }.write(&mut header);
         }
         let mut out = Outbox::default();
         behind().process(NOW, from, &mut header, &mut out).expect("nothing is dropped");
@@ -228,11 +231,11 @@ mod tests {
     #[test]
     fn the_clock_is_the_other_directorys() {
         assert_eq!(
-            header_of(Op::DelReply, at(9000), 0).reply_directory_clock(),
+            ClientReply::read(&header_of(Op::DelReply, at(9000), 0)).clock,
             DirectoryClock::new(7)
         );
         assert_eq!(
-            header_of(Op::HotPublish, at(9000), 0).reply_directory_clock(),
+            ClientReply::read(&header_of(Op::HotPublish, at(9000), 0)).clock,
             DirectoryClock::NONE,
             "that is for a node"
         );
@@ -240,7 +243,7 @@ mod tests {
             let header = header_of(Op::Put, at(7), first_sent);
             let flags = if old { hop_flag::OLD } else { 0 };
             assert_eq!(
-                (header.directory_clock(), header.hop_flags()),
+                (HomeWrite::read(&header).clock, header.hop_flags()),
                 (DirectoryClock::new(7), flags)
             );
         }
@@ -259,19 +262,13 @@ mod tests {
             (sent.to, *sent.payload.first_chunk::<HEADER_LEN>().expect("a header"))
         };
         let (to, header) = sent(1, 0);
-        assert_eq!(
-            (to, header.hop_flags(), header.object_version()),
-            (at(9001), hop_flag::HOT, Version::new(9))
-        );
-        assert_eq!(
-            (header.generation(), header.chain_len(), header.chain()[..2] == [0, 2]),
-            (Generation::new(3), 1, true)
-        );
+        assert_eq!((to, header.hop_flags()), (at(9001), hop_flag::HOT));
+        let read = HotGet { floor: Version::new(9), generation: Generation::new(3) };
+        assert_eq!(HotGet::read(&header), read);
+        assert_eq!((header.chain_len(), header.chain()[..2] == [0, 2]), (1, true));
         let (to, header) = sent(1, wire::flag::AT_HOME);
-        assert_eq!(
-            (to, header.object_version(), header.generation()),
-            (at(9000), Version::ABOVE_ALL, Generation::new(3))
-        );
+        let read = HotGet { floor: Version::ABOVE_ALL, ..read };
+        assert_eq!((to, HotGet::read(&header)), (at(9000), read));
         assert_eq!((sent(2, 0).0, sent(2, 0).1.hop_flags()), (at(9000), 0));
     }
 
@@ -286,7 +283,7 @@ mod tests {
         let mut next = || {
             let sent = out.pop().expect("two");
             let header = sent.payload.first_chunk::<HEADER_LEN>().expect("a header");
-            (sent.to, header.bitmap(), header.hot_bitmap())
+            (sent.to, header.bitmap(), HotMget::read(header).hot)
         };
         assert_eq!([next(), next()], [(at(9001), 1, 1), (at(9000), 2, 0)]);
     }
@@ -298,10 +295,8 @@ mod tests {
             let header = Header { op: Op::Put as u8, flags, client: 8, seq, ..Header::default() };
             let mut bytes = Vec::new();
             wire::emit(&mut bytes, &header, &[&[0; 8]]);
-            bytes
-                .first_chunk_mut::<HEADER_LEN>()
-                .expect("a header")
-                .set_directory_clock(DirectoryClock::new(6));
+            ClientWrite { first_sent: DirectoryClock::new(6) }
+                .write(bytes.first_chunk_mut().expect("a header"));
             let mut out = Outbox::default();
             let done = behind().process(NOW, at(7), &mut bytes, &mut out);
             let header = |it: machine::Datagram<'_>| *it.payload.first_chunk().expect("a header");
@@ -309,37 +304,35 @@ mod tests {
         };
         let delegated: [u8; HEADER_LEN] = sent(1, false).expect("it is sent");
         assert_eq!(
-            (delegated.delegation(), delegated.partition(), delegated.chain_len()),
+            (GrantedPut::read(&delegated).delegation, delegated.partition(), delegated.chain_len()),
             (DelegationId::new(3 << 32), 1, 1)
         );
         assert_eq!(delegated.hop_flags(), hop_flag::GRANTED);
         let home = sent(2, false).expect("it is sent");
         assert_eq!(
-            (home.object_version(), home.directory_clock(), home.hop_flags()),
-            (Version::new(9), DirectoryClock::new(7), 0)
+            (HomeWrite::read(&home), home.hop_flags()),
+            (HomeWrite { granted: Version::new(9), clock: DirectoryClock::new(7) }, 0)
         );
         assert_eq!(sent(3, false), Err(DropReason::StaleRequest));
         assert_eq!(sent(4, false).expect("it is sent").hop_flags(), hop_flag::CROWDED);
         let other = sent(3, true).expect("it may not delegate");
-        assert_eq!(
-            (other.object_version(), other.directory_clock()),
-            (Version::NONE, DirectoryClock::new(7))
-        );
+        let stamped = HomeWrite { granted: Version::NONE, clock: DirectoryClock::new(7) };
+        assert_eq!(HomeWrite::read(&other), stamped);
     }
 
     #[test]
     fn what_the_other_directory_cannot_note_is_not_sent_on() {
         let mut pipeline = behind();
-        let mut passes = |op: Op, from, object_version| {
+        let mut passes = |op: Op, from, version| {
             let (addr, port) = (at(9).addr, 9);
-            let header = Header {
+            let mut header = Header {
                 op: op as u8,
                 node: 1,
-                object_version,
                 reply_addr: addr,
                 reply_port: port,
                 ..Header::default()
             };
+            KeyReply { version }.put(&mut header);
             let (mut bytes, mut out) = (Vec::new(), Outbox::default());
             wire::emit(&mut bytes, &header, &[]);
             pipeline.process(NOW, from, &mut bytes, &mut out).map(|()| out.pop().map(|it| it.to))

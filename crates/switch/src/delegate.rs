@@ -12,7 +12,8 @@ use arrayvec::ArrayVec;
 use cluster::{KeyspaceId, Mutant, NodeId};
 use std::ops::Range;
 use wire::{
-    CHAIN_MAX, Code, DelegatedReply, DropReason, Endpoint, Fields, GrantedPut, HEADER_LEN, Version,
+    CHAIN_MAX, Code, DelegatedReply, DropReason, Endpoint, Fields, GrantedPut, HEADER_LEN,
+    KeyReply, Version,
 };
 
 /// All places of a chain.
@@ -101,7 +102,7 @@ impl View {
     /// stamped for holds it, or will when a read gets there, for its copies are ahead of that.
     fn observe_delegated(&self, sender: NodeId, header: &[u8; HEADER_LEN]) {
         let row = self.table().find(KeyspaceId(header.keyspace()), header.keyhash());
-        let version = header.object_version();
+        let KeyReply { version } = KeyReply::read(header);
         let Some(row) = row.filter(|row| row.entry.floor().0 == version) else { return };
         self.table().holder(row, sender, Some(version));
         self.table().note_near(row, sender);

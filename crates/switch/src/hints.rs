@@ -15,7 +15,7 @@ use crate::pass::{Pass, split_header, stamp_chain_of_one};
 use crate::split::asked_keys;
 use crate::tables::Exit;
 use cluster::{KeyspaceId, PartitionId};
-use wire::{DropReason, Fields, HEADER_LEN};
+use wire::{DropReason, Fields, GroupedMget, HEADER_LEN};
 
 /// What a pass finds in the header of a multiget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,13 +38,14 @@ struct Group {
 
 impl Hints {
     fn read(header: &[u8; HEADER_LEN]) -> Self {
-        Self { asked: header.bitmap(), ends: header.group_ends(), group: header.group() }
+        let GroupedMget { ends, group, .. } = GroupedMget::read(header);
+        Self { asked: header.bitmap(), ends, group }
     }
 
     fn write(self, header: &mut [u8; HEADER_LEN]) {
         header.set_bitmap(self.asked);
-        header.set_group_ends(self.ends);
-        header.set_group(self.group);
+        let Self { ends, group, .. } = self;
+        GroupedMget { ends, group, ..GroupedMget::read(header) }.write(header);
     }
 
     /// The first group, and what is left after it. A chip without this arithmetic compares
@@ -66,7 +67,7 @@ impl Hints {
 impl Group {
     /// The partition that the hints name for it.
     fn partition(self, header: &[u8; HEADER_LEN]) -> Option<PartitionId> {
-        let partitions = header.group_partitions();
+        let GroupedMget { partitions, .. } = GroupedMget::read(header);
         let id = partitions.as_chunks::<2>().0.get(usize::from(self.number))?;
         Some(PartitionId(u16::from_be_bytes(*id).into()))
     }

@@ -4,7 +4,7 @@
 use crate::hot::HotTable;
 use crate::loads::LoadReport;
 use cluster::{KeyspaceId, MaybeMutant, Mutant, NodeId};
-use wire::{Code, Fields, HEADER_LEN, HotAnswer, Op, RATE_MAX, hop_flag};
+use wire::{Code, Fields, HEADER_LEN, HotAnswer, NodeReply, Op, RATE_MAX, hop_flag};
 
 /// Whether a reply says something of one key that the switch understands.
 pub(crate) fn is_about_one_key(op: Op) -> bool {
@@ -36,7 +36,7 @@ pub(crate) fn of_the_node(table: &HotTable, op: Op, header: &[u8; HEADER_LEN]) -
 /// What a reply says that its node can serve, 0 for nothing; `None` if that cannot be.
 pub(crate) fn rate_of(header: &[u8; HEADER_LEN]) -> Option<u32> {
     // A node that leaves the request's chain in its reply does not know of rates.
-    let rate = if header.chain_len() == 0 { header.rate() } else { 0 };
+    let rate = if header.chain_len() == 0 { NodeReply::read(header).rate } else { 0 };
     (rate <= RATE_MAX as u32).then_some(rate)
 }
 

@@ -6,8 +6,8 @@ use crate::tables::{Action, Exit};
 use arrayvec::ArrayVec;
 use cluster::{KeyspaceId, Match, RangeTable};
 use wire::{
-    DropReason, Fields, HEADER_LEN, MGET_KEYS_MAX, MgetSlotBody, RANGE_PIECES_MAX, Version, flag,
-    hop_flag,
+    DropReason, Fields, HEADER_LEN, HotMget, MGET_KEYS_MAX, MgetSlotBody, RANGE_PIECES_MAX,
+    RangeInterval, Version, flag, hop_flag,
 };
 
 /// The keys of one MGET that the same shard answers.
@@ -53,7 +53,7 @@ impl Pass<'_> {
             let (header, _) = split_header(datagram);
             header.set_bitmap(bitmap);
             stamp_chain_of_one(header, exit);
-            header.set_hot_bitmap(hot_bitmap);
+            HotMget { hot: hot_bitmap }.write(header);
             self.send_to(exit.node);
             self.emit(exit.to, datagram);
         }
@@ -151,8 +151,8 @@ impl Pass<'_> {
     /// sends each piece to the tail of its partition.
     pub(crate) fn range(mut self, datagram: &mut [u8]) -> Result<(), DropReason> {
         let (header, _) = split_header(datagram);
-        let whole =
-            Interval { first: Match(header.match_value()), last: Match(header.match_end()) };
+        let RangeInterval { first, last } = RangeInterval::read(header);
+        let whole = Interval { first: Match(first), last: Match(last) };
         let pieces_max = usize::from(header.count()).min(RANGE_PIECES_MAX);
         if whole.first > whole.last || pieces_max == 0 {
             return Err(DropReason::BadBody);
@@ -170,8 +170,7 @@ impl Pass<'_> {
             left = rest;
             self.counters.count_read(action.counter);
             let (header, _) = split_header(datagram);
-            header.set_match_value(piece.first.0);
-            header.set_match_end(piece.last.0);
+            RangeInterval { first: piece.first.0, last: piece.last.0 }.write(header);
             if number == pieces_max && left.is_some() {
                 header.set_hop_flags(hop_flag::CUT);
             }

@@ -4,7 +4,10 @@ use cluster::{Epoch, KeyspaceId, Match, NodeId, NodeSpec, Partition, PartitionId
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
 use proptest::sample::Index;
-use wire::{Endpoint, HEADER_LEN, Header, MgetKey, Op, RangeBody, Revision, Version};
+use wire::{
+    Endpoint, HEADER_LEN, Header, KeyReply, MgetKey, Op, RangeBody, RangeInterval, Revision,
+    Version,
+};
 
 /// An IPv4 endpoint.
 pub fn endpoint(host: u8, port: u16) -> Endpoint {
@@ -202,27 +205,30 @@ fn any_header() -> impl Strategy<Value = Header> {
         (any::<[u8; 16]>(), port, 0u8..=8, chain, keyhash, version),
         (flags, client, seq, lag, code, count),
     )
-        .prop_map(|(a, b, c)| Header {
-            hop_flags: a.0,
-            partition: a.1,
-            epoch: a.2,
-            bitmap: a.3,
-            node: a.4,
-            load: a.5,
-            reply_addr: b.0,
-            reply_port: b.1,
-            chain_len: b.2,
-            chain_pos: b.2.saturating_sub(1),
-            chain: b.3,
-            keyhash: b.4,
-            object_version: Version::new(b.5),
-            flags: c.0,
-            client: c.1,
-            seq: c.2,
-            lag: c.3,
-            code: c.4,
-            count: c.5,
-            ..Header::default()
+        .prop_map(|(a, b, c)| {
+            let mut header = Header {
+                hop_flags: a.0,
+                partition: a.1,
+                epoch: a.2,
+                bitmap: a.3,
+                node: a.4,
+                load: a.5,
+                reply_addr: b.0,
+                reply_port: b.1,
+                chain_len: b.2,
+                chain_pos: b.2.saturating_sub(1),
+                chain: b.3,
+                keyhash: b.4,
+                flags: c.0,
+                client: c.1,
+                seq: c.2,
+                lag: c.3,
+                code: c.4,
+                count: c.5,
+                ..Header::default()
+            };
+            KeyReply { version: Version::new(b.5) }.put(&mut header);
+            header
         })
 }
 
@@ -308,8 +314,8 @@ pub fn datagram(tables: &SwitchTables, draw: &Draw) -> (Endpoint, Vec<u8>) {
         Op::Range => {
             let (a, b) = (places[0], places[1]);
             let backwards = draw.from.dice < 16;
-            header.match_value = if backwards { a.max(b) } else { a.min(b) };
-            header.set_match_end(if backwards { a.min(b) } else { a.max(b) });
+            let (first, last) = if backwards { (a.max(b), a.min(b)) } else { (a.min(b), a.max(b)) };
+            RangeInterval { first, last }.put(&mut header);
             let fixed = RangeBody { limit: 9 }.to_bytes();
             wire::emit(&mut bytes, &header, &[&fixed, &draw.payload]);
         }

@@ -10,7 +10,10 @@ use cluster::{
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::subsequence;
-use wire::{Code, DelegationId, Generation, HEADER_LEN, Header, Op, Revision, Version, hop_flag};
+use wire::{
+    Code, DelegationId, Generation, GrantedPut, HEADER_LEN, Header, KeyReply, Op, Revision,
+    Version, hop_flag,
+};
 
 /// Orders of hot keys, each with a revision one above that of the one before. There are at most 4
 /// readers, all of which a switch looks at.
@@ -111,11 +114,11 @@ pub fn warm(tables: &SwitchTables, order: &HotOrder, version: Version, mut dice:
                 hop_flags: hop_flag::NEWEST,
                 keyspace: key.keyspace.0,
                 keyhash: key.keyhash,
-                object_version: version,
                 node: node.id.0,
                 reply_port: 9,
                 ..Header::default()
             };
+            KeyReply { version }.put(&mut header);
             if delegated {
                 header.client = draw::client_of(&header);
             }
@@ -147,19 +150,19 @@ fn answer(tables: &SwitchTables, sent: &[Sent]) -> Option<(Sent, Sent)> {
     let ids = request.chain.chunks(2).take(request.chain_len.into());
     let last = ids.map(|id| NodeId(u16::from_be_bytes([id[0], id[1]]))).next_back()?;
     let node = tables.nodes.iter().find(|node| node.id == last)?;
-    let Header { keyspace, keyhash, object_version, client, seq, .. } = request;
-    let header = Header {
+    let Header { keyspace, keyhash, client, seq, .. } = request;
+    let mut header = Header {
         op: Op::PutReply as u8,
         hop_flags: hop_flag::GRANTED,
         node: last.0,
         reply_port: 9,
         keyspace,
         keyhash,
-        object_version,
         client,
         seq,
         ..Header::default()
     };
+    KeyReply { version: GrantedPut::of(&request).version }.put(&mut header);
     let (mut answer, mut read) = (Vec::new(), Vec::new());
     wire::emit(&mut answer, &header, &[]);
     let op = Op::Get as u8;

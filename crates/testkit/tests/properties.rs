@@ -13,7 +13,9 @@ use testkit::draw::{
 };
 use testkit::oracle::compare::Both;
 use testkit::orders::{any_orders, done, order_for, warm};
-use wire::{Code, Fields, HEADER_LEN, Header, Op, RangeBody, Revision, Version, flag, hop_flag};
+use wire::{
+    Code, HEADER_LEN, Header, Op, RangeBody, RangeInterval, Revision, Version, flag, hop_flag,
+};
 
 /// A keyspace whole, one node.
 fn published(bounds: Vec<draw::Bound>) -> SwitchTables {
@@ -168,8 +170,7 @@ proptest! {
             let flags = if reverse { flag::REVERSE } else { 0 };
             let mut header = Header { op: Op::Range as u8, flags, count, ..Header::default() };
             header.keyspace = draw::RANGE;
-            header.match_value = low;
-            header.set_match_end(high);
+            RangeInterval { first: low, last: high }.put(&mut header);
             let mut bytes = Vec::new();
             wire::emit(&mut bytes, &header, &[&RangeBody { limit: 1 }.to_bytes()]);
             let sent = both.process(endpoint(200, 1), &bytes);
@@ -177,7 +178,7 @@ proptest! {
             for (_, piece) in &sent {
                 let piece: &[u8; HEADER_LEN] = piece.first_chunk().unwrap();
                 let (low, high) = left.expect("no piece after the last");
-                let (a, b) = (piece.match_value(), piece.match_end());
+                let RangeInterval { first: a, last: b } = RangeInterval::read(piece);
                 prop_assert_eq!(if reverse { b } else { a }, if reverse { high } else { low });
                 left = if reverse {
                     (a != low).then(|| (low, a - 1))

@@ -10,6 +10,7 @@ use crate::layout::{
     MgetEntryBody, MgetSlotBody, Op, PutBody, RangeBody, RangeCountBody, RangeEntryBody,
     RecallBody, STORE_WORDS_MAX, flag,
 };
+use crate::messages::KeyReply;
 use crate::number::{DelegationId, Version};
 
 /// The payload of one packet. Everything in it has been checked against the payload's length;
@@ -266,7 +267,7 @@ impl<'a> Body<'a> {
         Some(match op {
             Op::GetReply => {
                 let (fixed, value) = GetReplyBody::split(payload)?;
-                let version = header.object_version();
+                let KeyReply { version } = KeyReply::read(header);
                 let GetReplyBody { expiry_ms, now_ms } = fixed;
                 Self::GetReply(Entry { version, expiry_ms, now_ms, value })
             }

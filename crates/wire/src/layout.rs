@@ -1005,81 +1005,6 @@ pub trait Fields {
     fn keyhash(&self) -> u64;
     /// Overwrites `keyhash`.
     fn set_keyhash(&mut self, value: u64);
-    /// Version of the value in a reply, of the write in a chain message; 0 if there is none. In a GET with the hop flag HOT: the floor, the least version that may be answered with. In a PUT from a switch: the version of its grant, or 0.
-    #[must_use]
-    fn object_version(&self) -> Version;
-    /// Overwrites `object_version`.
-    fn set_object_version(&mut self, value: Version);
-    /// RANGE only, over keyhash and object_version, which a range has no use for: last match value of the interval, inclusive.
-    #[must_use]
-    fn match_end(&self) -> u128;
-    /// Overwrites `match_end`.
-    fn set_match_end(&mut self, value: u128);
-    /// Replies only, over places of `chain`, which a reply has no use for: requests that the node can serve in a second at most; 0: not known. Means nothing unless `chain_len` is 0.
-    #[must_use]
-    fn rate(&self) -> u32;
-    /// Overwrites `rate`.
-    fn set_rate(&mut self, value: u32);
-    /// MGET only, over places of `chain` that a read has no use for: bit i set means that slot i carries the directory's floor in place of the match value.
-    #[must_use]
-    fn hot_bitmap(&self) -> u32;
-    /// Overwrites `hot_bitmap`.
-    fn set_hot_bitmap(&mut self, value: u32);
-    /// GET with the hop flag HOT, and its reply, over the last places of `chain`: generation of the directory's entry, to which the reply proves something.
-    #[must_use]
-    fn generation(&self) -> Generation;
-    /// Overwrites `generation`.
-    fn set_generation(&mut self, value: Generation);
-    /// Writes, over what only MGET and replies need. From a client: the highest `reply_directory_clock` of all replies when it first sent the request. From a switch to a head: the switch's directory clock when it passed.
-    #[must_use]
-    fn directory_clock(&self) -> DirectoryClock;
-    /// Overwrites `directory_clock`.
-    fn set_directory_clock(&mut self, value: DirectoryClock);
-    /// PUT with the hop flag GRANTED, at the place of `directory_clock`: number of the delegation of its grant.
-    #[must_use]
-    fn delegation(&self) -> DelegationId;
-    /// Overwrites `delegation`.
-    fn set_delegation(&mut self, value: DelegationId);
-    /// Reply to a write with the code DELEGATED, at the place of `generation`: number of the delegation that the key is under, or 0.
-    #[must_use]
-    fn reply_delegation(&self) -> DelegationId;
-    /// Overwrites `reply_delegation`.
-    fn set_reply_delegation(&mut self, value: DelegationId);
-    /// Replies to clients, over `generation`, of which they need nothing: the switch's directory clock when the reply passed.
-    #[must_use]
-    fn reply_directory_clock(&self) -> DirectoryClock;
-    /// Overwrites `reply_directory_clock`.
-    fn set_reply_directory_clock(&mut self, value: DirectoryClock);
-    /// MGET with GROUPED, from a client, over `partition`: bit i set means that key i is the last of its group (KEYIDX of NetMC).
-    #[must_use]
-    fn group_ends(&self) -> u32;
-    /// Overwrites `group_ends`.
-    fn set_group_ends(&mut self, value: u32);
-    /// MGET with GROUPED, from a client, over `epoch`: number of the first group that is left, from 0 (OID of NetMC).
-    #[must_use]
-    fn group(&self) -> u8;
-    /// Overwrites `group`.
-    fn set_group(&mut self, value: u8);
-    /// MGET with GROUPED, from a client, over `match`, `keyhash` and `object_version`, which an MGET has no use for: for each group, in order, the id of a partition whose tail has its keys, 2 bytes each (SRV of NetMC).
-    #[must_use]
-    fn group_partitions(&self) -> [u8; 32];
-    /// Overwrites `group_partitions`.
-    fn set_group_partitions(&mut self, value: [u8; 32]);
-    /// Copies and comparisons, at the place of `object_version`: number of the piece or of the question within the run.
-    #[must_use]
-    fn piece(&self) -> u64;
-    /// Overwrites `piece`.
-    fn set_piece(&mut self, value: u64);
-    /// Copies and comparisons, at the place of `seq`: number of the run, which an answer repeats.
-    #[must_use]
-    fn run(&self) -> u64;
-    /// Overwrites `run`.
-    fn set_run(&mut self, value: u64);
-    /// CHAIN_ACK, CHAIN_COMMIT, at the place of `count`: the least room of the sender and of those behind it.
-    #[must_use]
-    fn room(&self) -> u8;
-    /// Overwrites `room`.
-    fn set_room(&mut self, value: u8);
     /// Operation, a value of `op`. Replies have the high bit set.
     #[must_use]
     fn op(&self) -> u8;
@@ -1262,6 +1187,168 @@ impl Fields for [u8; HEADER_LEN] {
         crate::bytes::put::<76, 8, HEADER_LEN>(self, value.to_be_bytes());
     }
     #[inline]
+    fn op(&self) -> u8 {
+        u8::from_be_bytes(crate::bytes::get::<92, 1, HEADER_LEN>(self))
+    }
+    #[inline]
+    fn set_op(&mut self, value: u8) {
+        crate::bytes::put::<92, 1, HEADER_LEN>(self, value.to_be_bytes());
+    }
+    #[inline]
+    fn flags(&self) -> u8 {
+        u8::from_be_bytes(crate::bytes::get::<93, 1, HEADER_LEN>(self))
+    }
+    #[inline]
+    fn set_flags(&mut self, value: u8) {
+        crate::bytes::put::<93, 1, HEADER_LEN>(self, value.to_be_bytes());
+    }
+    #[inline]
+    fn keyspace(&self) -> u16 {
+        u16::from_be_bytes(crate::bytes::get::<94, 2, HEADER_LEN>(self))
+    }
+    #[inline]
+    fn set_keyspace(&mut self, value: u16) {
+        crate::bytes::put::<94, 2, HEADER_LEN>(self, value.to_be_bytes());
+    }
+    #[inline]
+    fn key_len(&self) -> u16 {
+        u16::from_be_bytes(crate::bytes::get::<96, 2, HEADER_LEN>(self))
+    }
+    #[inline]
+    fn set_key_len(&mut self, value: u16) {
+        crate::bytes::put::<96, 2, HEADER_LEN>(self, value.to_be_bytes());
+    }
+    #[inline]
+    fn payload_len(&self) -> u16 {
+        u16::from_be_bytes(crate::bytes::get::<98, 2, HEADER_LEN>(self))
+    }
+    #[inline]
+    fn set_payload_len(&mut self, value: u16) {
+        crate::bytes::put::<98, 2, HEADER_LEN>(self, value.to_be_bytes());
+    }
+    #[inline]
+    fn client(&self) -> u64 {
+        u64::from_be_bytes(crate::bytes::get::<100, 8, HEADER_LEN>(self))
+    }
+    #[inline]
+    fn set_client(&mut self, value: u64) {
+        crate::bytes::put::<100, 8, HEADER_LEN>(self, value.to_be_bytes());
+    }
+    #[inline]
+    fn seq(&self) -> u64 {
+        u64::from_be_bytes(crate::bytes::get::<108, 8, HEADER_LEN>(self))
+    }
+    #[inline]
+    fn set_seq(&mut self, value: u64) {
+        crate::bytes::put::<108, 8, HEADER_LEN>(self, value.to_be_bytes());
+    }
+    #[inline]
+    fn lag(&self) -> u16 {
+        u16::from_be_bytes(crate::bytes::get::<116, 2, HEADER_LEN>(self))
+    }
+    #[inline]
+    fn set_lag(&mut self, value: u16) {
+        crate::bytes::put::<116, 2, HEADER_LEN>(self, value.to_be_bytes());
+    }
+    #[inline]
+    fn code(&self) -> u8 {
+        u8::from_be_bytes(crate::bytes::get::<118, 1, HEADER_LEN>(self))
+    }
+    #[inline]
+    fn set_code(&mut self, value: u8) {
+        crate::bytes::put::<118, 1, HEADER_LEN>(self, value.to_be_bytes());
+    }
+    #[inline]
+    fn count(&self) -> u8 {
+        u8::from_be_bytes(crate::bytes::get::<119, 1, HEADER_LEN>(self))
+    }
+    #[inline]
+    fn set_count(&mut self, value: u8) {
+        crate::bytes::put::<119, 1, HEADER_LEN>(self, value.to_be_bytes());
+    }
+}
+
+/// Those that only messages read and write.
+pub(crate) trait Said {
+    /// Version of the value in a reply, of the write in a chain message; 0 if there is none. In a GET with the hop flag HOT: the floor, the least version that may be answered with. In a PUT from a switch: the version of its grant, or 0.
+    #[must_use]
+    fn object_version(&self) -> Version;
+    /// Overwrites `object_version`.
+    fn set_object_version(&mut self, value: Version);
+    /// RANGE only, over keyhash and object_version, which a range has no use for: last match value of the interval, inclusive.
+    #[must_use]
+    fn match_end(&self) -> u128;
+    /// Overwrites `match_end`.
+    fn set_match_end(&mut self, value: u128);
+    /// Replies only, over places of `chain`, which a reply has no use for: requests that the node can serve in a second at most; 0: not known. Means nothing unless `chain_len` is 0.
+    #[must_use]
+    fn rate(&self) -> u32;
+    /// Overwrites `rate`.
+    fn set_rate(&mut self, value: u32);
+    /// MGET only, over places of `chain` that a read has no use for: bit i set means that slot i carries the directory's floor in place of the match value.
+    #[must_use]
+    fn hot_bitmap(&self) -> u32;
+    /// Overwrites `hot_bitmap`.
+    fn set_hot_bitmap(&mut self, value: u32);
+    /// GET with the hop flag HOT, and its reply, over the last places of `chain`: generation of the directory's entry, to which the reply proves something.
+    #[must_use]
+    fn generation(&self) -> Generation;
+    /// Overwrites `generation`.
+    fn set_generation(&mut self, value: Generation);
+    /// Writes, over what only MGET and replies need. From a client: the highest `reply_directory_clock` of all replies when it first sent the request. From a switch to a head: the switch's directory clock when it passed.
+    #[must_use]
+    fn directory_clock(&self) -> DirectoryClock;
+    /// Overwrites `directory_clock`.
+    fn set_directory_clock(&mut self, value: DirectoryClock);
+    /// PUT with the hop flag GRANTED, at the place of `directory_clock`: number of the delegation of its grant.
+    #[must_use]
+    fn delegation(&self) -> DelegationId;
+    /// Overwrites `delegation`.
+    fn set_delegation(&mut self, value: DelegationId);
+    /// Reply to a write with the code DELEGATED, at the place of `generation`: number of the delegation that the key is under, or 0.
+    #[must_use]
+    fn reply_delegation(&self) -> DelegationId;
+    /// Overwrites `reply_delegation`.
+    fn set_reply_delegation(&mut self, value: DelegationId);
+    /// Replies to clients, over `generation`, of which they need nothing: the switch's directory clock when the reply passed.
+    #[must_use]
+    fn reply_directory_clock(&self) -> DirectoryClock;
+    /// Overwrites `reply_directory_clock`.
+    fn set_reply_directory_clock(&mut self, value: DirectoryClock);
+    /// MGET with GROUPED, from a client, over `partition`: bit i set means that key i is the last of its group (KEYIDX of NetMC).
+    #[must_use]
+    fn group_ends(&self) -> u32;
+    /// Overwrites `group_ends`.
+    fn set_group_ends(&mut self, value: u32);
+    /// MGET with GROUPED, from a client, over `epoch`: number of the first group that is left, from 0 (OID of NetMC).
+    #[must_use]
+    fn group(&self) -> u8;
+    /// Overwrites `group`.
+    fn set_group(&mut self, value: u8);
+    /// MGET with GROUPED, from a client, over `match`, `keyhash` and `object_version`, which an MGET has no use for: for each group, in order, the id of a partition whose tail has its keys, 2 bytes each (SRV of NetMC).
+    #[must_use]
+    fn group_partitions(&self) -> [u8; 32];
+    /// Overwrites `group_partitions`.
+    fn set_group_partitions(&mut self, value: [u8; 32]);
+    /// Copies and comparisons, at the place of `object_version`: number of the piece or of the question within the run.
+    #[must_use]
+    fn piece(&self) -> u64;
+    /// Overwrites `piece`.
+    fn set_piece(&mut self, value: u64);
+    /// Copies and comparisons, at the place of `seq`: number of the run, which an answer repeats.
+    #[must_use]
+    fn run(&self) -> u64;
+    /// Overwrites `run`.
+    fn set_run(&mut self, value: u64);
+    /// CHAIN_ACK, CHAIN_COMMIT, at the place of `count`: the least room of the sender and of those behind it.
+    #[must_use]
+    fn room(&self) -> u8;
+    /// Overwrites `room`.
+    fn set_room(&mut self, value: u8);
+}
+
+impl Said for [u8; HEADER_LEN] {
+    #[inline]
     fn object_version(&self) -> Version {
         Version::new(u64::from_be_bytes(crate::bytes::get::<84, 8, HEADER_LEN>(self)))
     }
@@ -1379,86 +1466,6 @@ impl Fields for [u8; HEADER_LEN] {
     }
     #[inline]
     fn set_room(&mut self, value: u8) {
-        crate::bytes::put::<119, 1, HEADER_LEN>(self, value.to_be_bytes());
-    }
-    #[inline]
-    fn op(&self) -> u8 {
-        u8::from_be_bytes(crate::bytes::get::<92, 1, HEADER_LEN>(self))
-    }
-    #[inline]
-    fn set_op(&mut self, value: u8) {
-        crate::bytes::put::<92, 1, HEADER_LEN>(self, value.to_be_bytes());
-    }
-    #[inline]
-    fn flags(&self) -> u8 {
-        u8::from_be_bytes(crate::bytes::get::<93, 1, HEADER_LEN>(self))
-    }
-    #[inline]
-    fn set_flags(&mut self, value: u8) {
-        crate::bytes::put::<93, 1, HEADER_LEN>(self, value.to_be_bytes());
-    }
-    #[inline]
-    fn keyspace(&self) -> u16 {
-        u16::from_be_bytes(crate::bytes::get::<94, 2, HEADER_LEN>(self))
-    }
-    #[inline]
-    fn set_keyspace(&mut self, value: u16) {
-        crate::bytes::put::<94, 2, HEADER_LEN>(self, value.to_be_bytes());
-    }
-    #[inline]
-    fn key_len(&self) -> u16 {
-        u16::from_be_bytes(crate::bytes::get::<96, 2, HEADER_LEN>(self))
-    }
-    #[inline]
-    fn set_key_len(&mut self, value: u16) {
-        crate::bytes::put::<96, 2, HEADER_LEN>(self, value.to_be_bytes());
-    }
-    #[inline]
-    fn payload_len(&self) -> u16 {
-        u16::from_be_bytes(crate::bytes::get::<98, 2, HEADER_LEN>(self))
-    }
-    #[inline]
-    fn set_payload_len(&mut self, value: u16) {
-        crate::bytes::put::<98, 2, HEADER_LEN>(self, value.to_be_bytes());
-    }
-    #[inline]
-    fn client(&self) -> u64 {
-        u64::from_be_bytes(crate::bytes::get::<100, 8, HEADER_LEN>(self))
-    }
-    #[inline]
-    fn set_client(&mut self, value: u64) {
-        crate::bytes::put::<100, 8, HEADER_LEN>(self, value.to_be_bytes());
-    }
-    #[inline]
-    fn seq(&self) -> u64 {
-        u64::from_be_bytes(crate::bytes::get::<108, 8, HEADER_LEN>(self))
-    }
-    #[inline]
-    fn set_seq(&mut self, value: u64) {
-        crate::bytes::put::<108, 8, HEADER_LEN>(self, value.to_be_bytes());
-    }
-    #[inline]
-    fn lag(&self) -> u16 {
-        u16::from_be_bytes(crate::bytes::get::<116, 2, HEADER_LEN>(self))
-    }
-    #[inline]
-    fn set_lag(&mut self, value: u16) {
-        crate::bytes::put::<116, 2, HEADER_LEN>(self, value.to_be_bytes());
-    }
-    #[inline]
-    fn code(&self) -> u8 {
-        u8::from_be_bytes(crate::bytes::get::<118, 1, HEADER_LEN>(self))
-    }
-    #[inline]
-    fn set_code(&mut self, value: u8) {
-        crate::bytes::put::<118, 1, HEADER_LEN>(self, value.to_be_bytes());
-    }
-    #[inline]
-    fn count(&self) -> u8 {
-        u8::from_be_bytes(crate::bytes::get::<119, 1, HEADER_LEN>(self))
-    }
-    #[inline]
-    fn set_count(&mut self, value: u8) {
         crate::bytes::put::<119, 1, HEADER_LEN>(self, value.to_be_bytes());
     }
 }

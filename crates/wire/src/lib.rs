@@ -42,7 +42,8 @@ pub use endpoint::Endpoint;
 pub use layout::*;
 pub use messages::{
     ChainAnswer, ChainExpire, ChainStable, ChainWrite, ClientReply, ClientWrite, DelegatedReply,
-    GrantedPut, HomeWrite, HotAnswer, HotGet, RunPart,
+    DelegationCommit, DelegationFound, GrantedPut, GroupedMget, HomeWrite, HotAnswer, HotCopied,
+    HotCopy, HotGet, HotMget, KeyReply, NoSession, NodeReply, RangeInterval, RunPart,
 };
 pub use number::{DelegationId, DirectoryClock, Generation, Revision, Version};
 pub use packet::{

@@ -1,6 +1,6 @@
 //! What each message says in its header, beside what is always there. Generated from `spec/layout.toml` by `cargo xtask codegen`; do not edit.
 
-use crate::layout::{Fields, HEADER_LEN, Header, hop_flag};
+use crate::layout::{Fields, HEADER_LEN, Header, Said, hop_flag};
 use crate::number::{DelegationId, DirectoryClock, Generation, Version};
 
 /// GET of a hot key, as the switch stamps it.
@@ -302,6 +302,438 @@ impl DelegatedReply {
         header.object_version = self.delegated_at;
         let bytes = self.delegation.get().to_be_bytes();
         crate::bytes::put::<8, 8, 16>(&mut header.chain, crate::bytes::get::<0, 8, 8>(&bytes));
+    }
+}
+
+/// Reply about one key, but DELEGATED and NO_SESSION.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct KeyReply {
+    /// Version of the value that is shown, of the write that was done, or of what was found instead; 0 if there is none.
+    pub version: Version,
+}
+
+impl KeyReply {
+    /// What a packet says.
+    #[inline]
+    #[must_use]
+    pub fn read(header: &[u8; HEADER_LEN]) -> Self {
+        Self { version: header.object_version() }
+    }
+
+    /// Writes it into a packet.
+    #[inline]
+    pub fn write(self, header: &mut [u8; HEADER_LEN]) {
+        header.set_object_version(self.version);
+    }
+
+    /// What a header says.
+    #[inline]
+    #[must_use]
+    pub fn of(header: &Header) -> Self {
+        Self { version: header.object_version }
+    }
+
+    /// Puts it into a header.
+    #[inline]
+    pub fn put(self, header: &mut Header) {
+        header.object_version = self.version;
+    }
+}
+
+/// Reply to a write with the code NO_SESSION, from the head.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct NoSession {
+    /// The version to name.
+    pub since: Version,
+}
+
+impl NoSession {
+    /// What a packet says.
+    #[inline]
+    #[must_use]
+    pub fn read(header: &[u8; HEADER_LEN]) -> Self {
+        Self { since: header.object_version() }
+    }
+
+    /// Writes it into a packet.
+    #[inline]
+    pub fn write(self, header: &mut [u8; HEADER_LEN]) {
+        header.set_object_version(self.since);
+    }
+
+    /// What a header says.
+    #[inline]
+    #[must_use]
+    pub fn of(header: &Header) -> Self {
+        Self { since: header.object_version }
+    }
+
+    /// Puts it into a header.
+    #[inline]
+    pub fn put(self, header: &mut Header) {
+        header.object_version = self.since;
+    }
+}
+
+/// Reply, HOT_COPIED and HOT_PUBLISH, from a node to the switch. They have no chain.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct NodeReply {
+    /// Requests that the node can serve in a second at most; 0: not known.
+    pub rate: u32,
+}
+
+impl NodeReply {
+    /// What a packet says.
+    #[inline]
+    #[must_use]
+    pub fn read(header: &[u8; HEADER_LEN]) -> Self {
+        Self { rate: header.rate() }
+    }
+
+    /// Writes it into a packet.
+    #[inline]
+    pub fn write(self, header: &mut [u8; HEADER_LEN]) {
+        header.set_rate(self.rate);
+    }
+
+    /// What a header says.
+    #[inline]
+    #[must_use]
+    pub fn of(header: &Header) -> Self {
+        Self {
+            rate: {
+                let mut bytes = [0; 4];
+                crate::bytes::put::<0, 4, 4>(
+                    &mut bytes,
+                    crate::bytes::get::<0, 4, 16>(&header.chain),
+                );
+                u32::from_be_bytes(bytes)
+            },
+        }
+    }
+
+    /// Puts it into a header.
+    #[inline]
+    pub fn put(self, header: &mut Header) {
+        let bytes = self.rate.to_be_bytes();
+        crate::bytes::put::<0, 4, 16>(&mut header.chain, crate::bytes::get::<0, 4, 4>(&bytes));
+    }
+}
+
+/// RANGE and its reply: the interval asked for, or covered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RangeInterval {
+    /// Its first match value.
+    pub first: u128,
+    /// Its last match value.
+    pub last: u128,
+}
+
+impl RangeInterval {
+    /// What a packet says.
+    #[inline]
+    #[must_use]
+    pub fn read(header: &[u8; HEADER_LEN]) -> Self {
+        Self { first: header.match_value(), last: header.match_end() }
+    }
+
+    /// Writes it into a packet.
+    #[inline]
+    pub fn write(self, header: &mut [u8; HEADER_LEN]) {
+        header.set_match_value(self.first);
+        header.set_match_end(self.last);
+    }
+
+    /// What a header says.
+    #[inline]
+    #[must_use]
+    pub fn of(header: &Header) -> Self {
+        Self {
+            first: header.match_value,
+            last: {
+                let mut bytes = [0; 16];
+                crate::bytes::put::<0, 8, 16>(&mut bytes, header.keyhash.to_be_bytes());
+                crate::bytes::put::<8, 8, 16>(
+                    &mut bytes,
+                    header.object_version.get().to_be_bytes(),
+                );
+                u128::from_be_bytes(bytes)
+            },
+        }
+    }
+
+    /// Puts it into a header.
+    #[inline]
+    pub fn put(self, header: &mut Header) {
+        header.match_value = self.first;
+        let bytes = self.last.to_be_bytes();
+        header.keyhash = u64::from_be_bytes(crate::bytes::get::<0, 8, 16>(&bytes));
+        header.object_version =
+            Version::new(u64::from_be_bytes(crate::bytes::get::<8, 8, 16>(&bytes)));
+    }
+}
+
+/// MGET, from the switch to a node.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HotMget {
+    /// Bit i set means that slot i carries the directory's floor in place of the match value.
+    pub hot: u32,
+}
+
+impl HotMget {
+    /// What a packet says.
+    #[inline]
+    #[must_use]
+    pub fn read(header: &[u8; HEADER_LEN]) -> Self {
+        Self { hot: header.hot_bitmap() }
+    }
+
+    /// Writes it into a packet.
+    #[inline]
+    pub fn write(self, header: &mut [u8; HEADER_LEN]) {
+        header.set_hot_bitmap(self.hot);
+    }
+
+    /// What a header says.
+    #[inline]
+    #[must_use]
+    pub fn of(header: &Header) -> Self {
+        Self {
+            hot: {
+                let mut bytes = [0; 4];
+                crate::bytes::put::<0, 4, 4>(
+                    &mut bytes,
+                    crate::bytes::get::<4, 4, 16>(&header.chain),
+                );
+                u32::from_be_bytes(bytes)
+            },
+        }
+    }
+
+    /// Puts it into a header.
+    #[inline]
+    pub fn put(self, header: &mut Header) {
+        let bytes = self.hot.to_be_bytes();
+        crate::bytes::put::<4, 4, 16>(&mut header.chain, crate::bytes::get::<0, 4, 4>(&bytes));
+    }
+}
+
+/// MGET with GROUPED, from a client.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct GroupedMget {
+    /// Bit i set means that key i is the last of its group.
+    pub ends: u32,
+    /// Number of the first group that is left, from 0.
+    pub group: u8,
+    /// For each group a partition whose tail has its keys.
+    pub partitions: [u8; 32],
+}
+
+impl GroupedMget {
+    /// What a packet says.
+    #[inline]
+    #[must_use]
+    pub fn read(header: &[u8; HEADER_LEN]) -> Self {
+        Self {
+            ends: header.group_ends(),
+            group: header.group(),
+            partitions: header.group_partitions(),
+        }
+    }
+
+    /// Writes it into a packet.
+    #[inline]
+    pub fn write(self, header: &mut [u8; HEADER_LEN]) {
+        header.set_group_ends(self.ends);
+        header.set_group(self.group);
+        header.set_group_partitions(self.partitions);
+    }
+
+    /// What a header says.
+    #[inline]
+    #[must_use]
+    pub fn of(header: &Header) -> Self {
+        Self {
+            ends: {
+                let mut bytes = [0; 4];
+                crate::bytes::put::<0, 4, 4>(&mut bytes, header.partition.to_be_bytes());
+                u32::from_be_bytes(bytes)
+            },
+            group: {
+                let mut bytes = [0; 1];
+                crate::bytes::put::<0, 1, 1>(
+                    &mut bytes,
+                    crate::bytes::get::<0, 1, 4>(&header.epoch.to_be_bytes()),
+                );
+                u8::from_be_bytes(bytes)
+            },
+            partitions: {
+                let mut bytes = [0; 32];
+                crate::bytes::put::<0, 16, 32>(&mut bytes, header.match_value.to_be_bytes());
+                crate::bytes::put::<16, 8, 32>(&mut bytes, header.keyhash.to_be_bytes());
+                crate::bytes::put::<24, 8, 32>(
+                    &mut bytes,
+                    header.object_version.get().to_be_bytes(),
+                );
+                bytes
+            },
+        }
+    }
+
+    /// Puts it into a header.
+    #[inline]
+    pub fn put(self, header: &mut Header) {
+        let bytes = self.ends.to_be_bytes();
+        header.partition = u32::from_be_bytes(crate::bytes::get::<0, 4, 4>(&bytes));
+        let bytes = self.group.to_be_bytes();
+        let mut whole = header.epoch.to_be_bytes();
+        crate::bytes::put::<0, 1, 4>(&mut whole, crate::bytes::get::<0, 1, 1>(&bytes));
+        header.epoch = u32::from_be_bytes(whole);
+        let bytes = self.partitions;
+        header.match_value = u128::from_be_bytes(crate::bytes::get::<0, 16, 32>(&bytes));
+        header.keyhash = u64::from_be_bytes(crate::bytes::get::<16, 8, 32>(&bytes));
+        header.object_version =
+            Version::new(u64::from_be_bytes(crate::bytes::get::<24, 8, 32>(&bytes)));
+    }
+}
+
+/// HOT_COPY.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HotCopy {
+    /// Version of what is copied.
+    pub version: Version,
+}
+
+impl HotCopy {
+    /// What a packet says.
+    #[inline]
+    #[must_use]
+    pub fn read(header: &[u8; HEADER_LEN]) -> Self {
+        Self { version: header.object_version() }
+    }
+
+    /// Writes it into a packet.
+    #[inline]
+    pub fn write(self, header: &mut [u8; HEADER_LEN]) {
+        header.set_object_version(self.version);
+    }
+
+    /// What a header says.
+    #[inline]
+    #[must_use]
+    pub fn of(header: &Header) -> Self {
+        Self { version: header.object_version }
+    }
+
+    /// Puts it into a header.
+    #[inline]
+    pub fn put(self, header: &mut Header) {
+        header.object_version = self.version;
+    }
+}
+
+/// HOT_COPIED.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HotCopied {
+    /// The newest version that the sender holds.
+    pub held: Version,
+}
+
+impl HotCopied {
+    /// What a packet says.
+    #[inline]
+    #[must_use]
+    pub fn read(header: &[u8; HEADER_LEN]) -> Self {
+        Self { held: header.object_version() }
+    }
+
+    /// Writes it into a packet.
+    #[inline]
+    pub fn write(self, header: &mut [u8; HEADER_LEN]) {
+        header.set_object_version(self.held);
+    }
+
+    /// What a header says.
+    #[inline]
+    #[must_use]
+    pub fn of(header: &Header) -> Self {
+        Self { held: header.object_version }
+    }
+
+    /// Puts it into a header.
+    #[inline]
+    pub fn put(self, header: &mut Header) {
+        header.object_version = self.held;
+    }
+}
+
+/// DELEGATION_FOUND.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DelegationFound {
+    /// Version of the write that was found; 0 if there is none.
+    pub version: Version,
+}
+
+impl DelegationFound {
+    /// What a packet says.
+    #[inline]
+    #[must_use]
+    pub fn read(header: &[u8; HEADER_LEN]) -> Self {
+        Self { version: header.object_version() }
+    }
+
+    /// Writes it into a packet.
+    #[inline]
+    pub fn write(self, header: &mut [u8; HEADER_LEN]) {
+        header.set_object_version(self.version);
+    }
+
+    /// What a header says.
+    #[inline]
+    #[must_use]
+    pub fn of(header: &Header) -> Self {
+        Self { version: header.object_version }
+    }
+
+    /// Puts it into a header.
+    #[inline]
+    pub fn put(self, header: &mut Header) {
+        header.object_version = self.version;
+    }
+}
+
+/// DELEGATION_COMMIT.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DelegationCommit {
+    /// Version of the write.
+    pub version: Version,
+}
+
+impl DelegationCommit {
+    /// What a packet says.
+    #[inline]
+    #[must_use]
+    pub fn read(header: &[u8; HEADER_LEN]) -> Self {
+        Self { version: header.object_version() }
+    }
+
+    /// Writes it into a packet.
+    #[inline]
+    pub fn write(self, header: &mut [u8; HEADER_LEN]) {
+        header.set_object_version(self.version);
+    }
+
+    /// What a header says.
+    #[inline]
+    #[must_use]
+    pub fn of(header: &Header) -> Self {
+        Self { version: header.object_version }
+    }
+
+    /// Puts it into a header.
+    #[inline]
+    pub fn put(self, header: &mut Header) {
+        header.object_version = self.version;
     }
 }
 

@@ -312,36 +312,3 @@ fn finish(out: &mut [u8], start: usize, header: &Header) -> usize {
     crate::seal(datagram);
     len
 }
-
-impl Header {
-    /// The last match value of a RANGE, which lies over `keyhash` and `object_version`.
-    #[must_use]
-    pub fn match_end(&self) -> u128 {
-        u128::from(self.keyhash) << 64 | u128::from(self.object_version.get())
-    }
-
-    /// Sets the last match value of a RANGE.
-    #[expect(clippy::cast_possible_truncation, reason = "the two halves of the field")]
-    pub fn set_match_end(&mut self, last: u128) {
-        self.keyhash = (last >> 64) as u64;
-        self.object_version = Version::new(last as u64);
-    }
-
-    /// Sets the requests per second that the sender of a reply can serve; it lies over places of
-    /// `chain` that a reply has no use for.
-    pub fn set_rate(&mut self, rate: u32) {
-        crate::bytes::put::<0, 4, { 2 * CHAIN_MAX }>(&mut self.chain, rate.to_be_bytes());
-    }
-
-    /// The slots of an MGET that carry a floor in place of the match value; it lies over places of
-    /// `chain` that a read has no use for.
-    #[must_use]
-    pub fn hot_bitmap(&self) -> u32 {
-        u32::from_be_bytes(crate::bytes::get::<4, 4, { 2 * CHAIN_MAX }>(&self.chain))
-    }
-
-    /// Sets which slots of an MGET carry a floor.
-    pub fn set_hot_bitmap(&mut self, bitmap: u32) {
-        crate::bytes::put::<4, 4, { 2 * CHAIN_MAX }>(&mut self.chain, bitmap.to_be_bytes());
-    }
-}

@@ -84,10 +84,11 @@ fn a_switch_may_rewrite_the_hop_part_and_the_slots() {
 #[test]
 fn match_end_lies_over_keyhash_and_object_version() {
     let mut header = Header { op: Op::Range as u8, ..Header::default() };
-    header.set_match_end(0x0011_2233_4455_6677_8899_aabb_ccdd_eeff);
+    let interval = RangeInterval { first: 7, last: 0x0011_2233_4455_6677_8899_aabb_ccdd_eeff };
+    interval.put(&mut header);
     let mut bytes = [0; HEADER_LEN];
     header.write(&mut bytes);
-    assert_eq!(bytes.match_end(), header.match_end());
+    assert_eq!((RangeInterval::of(&header), RangeInterval::read(&bytes)), (interval, interval));
     assert_eq!(bytes.keyhash(), 0x0011_2233_4455_6677);
 }
 

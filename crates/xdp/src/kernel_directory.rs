@@ -11,8 +11,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use switch::{ClockReading, CoherenceDirectory, HotRead, Pass, SharedClock, WriteRoute};
 use wire::{
-    DirectoryClock, DropReason, Endpoint, Fields as _, HEADER_LEN, Header, HotGet, Op, Version,
-    flag, hop_flag,
+    DirectoryClock, DropReason, Endpoint, Fields as _, HEADER_LEN, Header, HomeWrite, HotGet, Op,
+    Version, flag, hop_flag,
 };
 
 /// Has the kernel take note of replies that come to a socket of the switch and not to the program,
@@ -77,7 +77,7 @@ impl KernelDirectory {
         let given = verdict.frame.first_chunk::<HEADER_LEN>().ok_or(DropReason::Contended)?;
         match verdict.action {
             PASS => Ok(WriteRoute::Home {
-                version: given.object_version(),
+                version: HomeWrite::read(given).granted,
                 crowded: given.hop_flags() & hop_flag::CROWDED != 0,
             }),
             TX => {

@@ -52,6 +52,9 @@ pub(crate) struct Field {
     pub(crate) bytes: bool,
     #[serde(default)]
     pub(crate) overlay: bool,
+    /// It means something of its own in each message.
+    #[serde(default)]
+    pub(crate) said: bool,
     /// When an overlay is there.
     #[serde(default)]
     pub(crate) when: Vec<When>,
@@ -286,6 +289,12 @@ impl Layout {
         let layout: Self = toml::from_str(&text)?;
         layout.check().context("spec/layout.toml contradicts itself")?;
         Ok(layout)
+    }
+
+    /// Whether a field goes by what a message says in it: it lies over others, or means something
+    /// else in each message.
+    pub(crate) fn is_said(&self, field: &Field) -> bool {
+        field.overlay || field.said
     }
 
     /// No gap, no overlap but the declared ones, no number used twice.

@@ -5,6 +5,7 @@
 
 mod circles;
 mod dependencies;
+mod fields;
 mod lexer;
 mod links;
 mod modules;
@@ -42,7 +43,7 @@ impl fmt::Display for Finding {
 
 /// Every rule. Work is linear in the size of the tree, but for [`usage`], which searches the tree
 /// once for each name.
-const RULES: [fn(&Tree) -> Vec<Finding>; 18] = [
+const RULES: [fn(&Tree) -> Vec<Finding>; 19] = [
     dependencies::point_one_way,
     dependencies::argue_for_themselves,
     dependencies::leave_mutants_to_tests,
@@ -60,6 +61,7 @@ const RULES: [fn(&Tree) -> Vec<Finding>; 18] = [
     modules::modules_lie_where_their_names_say,
     circles::imports_go_one_way,
     usage::every_name_is_used,
+    fields::messages_say_what_fields_mean,
     links::lead_somewhere,
 ];
 

@@ -6,7 +6,7 @@
 use super::Many;
 use crate::window::Pending;
 use std::ops::Range;
-use wire::{Fields as _, HEADER_LEN, MGET_GROUPS_MAX, flag};
+use wire::{Fields as _, GroupedMget, HEADER_LEN, MGET_GROUPS_MAX, flag};
 
 impl Many {
     /// Writes hints into the datagram of these keys, if there are any to give: each key must have a
@@ -16,9 +16,8 @@ impl Many {
         let header = datagram.first_chunk_mut::<HEADER_LEN>();
         let header = header.expect("every request was emitted with a header");
         header.set_flags(header.flags() | flag::GROUPED);
-        header.set_group_ends(hints.ends);
-        header.set_group(0);
-        header.set_group_partitions(hints.partitions);
+        let Hints { ends, partitions } = hints;
+        GroupedMget { ends, group: 0, partitions }.write(header);
     }
 
     fn hints(&self, keys: Range<usize>) -> Option<Hints> {

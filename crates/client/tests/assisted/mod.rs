@@ -7,8 +7,8 @@ use machine::{Instant, Rng};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use wire::{
-    Body, Code, Endpoint, Fields as _, HEADER_LEN, Header, MGET_GROUPS_MAX, Op, Packet, Revision,
-    flag,
+    Body, Code, Endpoint, Fields as _, GroupedMget, HEADER_LEN, Header, MGET_GROUPS_MAX, Op,
+    Packet, Revision, flag,
 };
 
 const SERVICE: Endpoint = Endpoint { addr: [1; 16], port: 7700 };
@@ -107,10 +107,10 @@ impl World {
     fn check_hints(&self, datagram: &[u8]) -> usize {
         let packet = Packet::parse(datagram).unwrap();
         let header = packet.header();
-        assert_eq!((header.flags(), header.group()), (flag::GROUPED, 0));
+        let GroupedMget { ends: all_ends, group, partitions } = GroupedMget::read(header);
+        assert_eq!((header.flags(), group), (flag::GROUPED, 0));
         let Ok(Body::Mget(keys)) = packet.body() else { panic!("no keys") };
         let keys: Vec<u128> = keys.iter().map(|key| key.match_value).collect();
-        let partitions = header.group_partitions();
         let mut groups = partitions.chunks(2).map(|id| u16::from_be_bytes([id[0], id[1]]));
         let mut group = groups.next().unwrap();
         let mut names = vec![group];
@@ -118,7 +118,7 @@ impl World {
             let named = self.map.partitions.iter().find(|it| it.id.0 == u32::from(group)).unwrap();
             assert_eq!(named.tail(), Some(self.node(*at)), "its group goes to its node");
             let Some(next) = keys.get(index + 1) else { break };
-            let ends = header.group_ends() >> index & 1 == 1;
+            let ends = all_ends >> index & 1 == 1;
             assert_eq!(ends, self.node(*at) != self.node(*next), "KEYIDX");
             if ends {
                 group = groups.next().expect("no more groups than there is room for");

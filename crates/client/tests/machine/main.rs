@@ -13,7 +13,10 @@ use proptest::prelude::*;
 use std::ops::Bound;
 use std::sync::Arc;
 use std::time::Duration;
-use wire::{Body, Code, DropReason, Endpoint, Entry, Fields as _, Header, Op, Packet, Version};
+use wire::{
+    Body, Code, DropReason, Endpoint, Entry, Fields as _, Header, KeyReply, Op, Packet,
+    RangeInterval, Version,
+};
 
 const SERVICE: Endpoint = Endpoint { addr: [1; 16], port: 7700 };
 const CLIENT: u64 = 77;
@@ -105,7 +108,7 @@ impl Script {
 fn answer(request: &[u8], code: Code, version: u64, payload: &[u8]) -> Vec<u8> {
     answer_with(request, payload, |header| {
         header.code = code as u8;
-        header.object_version = Version::new(version);
+        KeyReply { version: Version::new(version) }.put(header);
     })
 }
 
@@ -474,7 +477,7 @@ proptest! {
                 header.bitmap = u32::from(bitmap % 4);
                 header.match_value = first;
                 if header.op == Op::RangeReply as u8 {
-                    header.set_match_end(last);
+                    RangeInterval { first, last }.put(header);
                 }
             });
             script.pass(MS / 10);

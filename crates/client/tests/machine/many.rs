@@ -1,7 +1,7 @@
 //! Requests of many keys: only what is missing is asked for again.
 
 use super::*;
-use wire::Version;
+use wire::{RangeInterval, Version};
 
 /// The answer to a RANGE: these keys, and an interval of match values given by first bytes.
 fn piece(request: &[u8], (first, last): (u8, u8), keys: &[&[u8]], flags: u8) -> Vec<u8> {
@@ -13,8 +13,8 @@ fn piece(request: &[u8], (first, last): (u8, u8), keys: &[&[u8]], flags: u8) -> 
     answer_with(request, &payload, |header| {
         header.count = keys.len() as u8;
         header.flags = flags;
-        header.match_value = u128::from(first) << 120;
-        header.set_match_end(u128::from(last) << 120 | (u128::MAX >> 8));
+        let (first, last) = (u128::from(first) << 120, u128::from(last) << 120);
+        RangeInterval { first, last: last | (u128::MAX >> 8) }.put(header);
     })
 }
 
@@ -68,7 +68,8 @@ fn a_scan_asks_again_only_for_what_is_not_covered_under_new_numbers() {
         .iter()
         .map(|sent| {
             let header = header(sent);
-            (header.seq, header.match_value >> 120, header.match_end() >> 120)
+            let RangeInterval { first, last } = RangeInterval::of(&header);
+            (header.seq, first >> 120, last >> 120)
         })
         .collect();
     assert_eq!(asked, [(2, 0x00, 0x1f), (3, 0x40, 0x7f)]);

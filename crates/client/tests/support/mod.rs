@@ -7,7 +7,8 @@ use machine::Rng;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use wire::{
-    Body, Code, Entry, Header, Op, Packet, RangeCountBody, RangeEntryBody, Version, flag, hop_flag,
+    Body, Code, Entry, Header, KeyReply, Op, Packet, RangeCountBody, RangeEntryBody, RangeInterval,
+    Version, flag, hop_flag,
 };
 
 /// What the fake cluster may do to make a client's life hard; each is a chance in 100.
@@ -110,7 +111,8 @@ impl Cluster {
         end: &[u8],
     ) -> Vec<Vec<u8>> {
         let reverse = header.flags & flag::REVERSE != 0;
-        let (mut first, mut last) = (Match(header.match_value), Match(header.match_end()));
+        let RangeInterval { first, last } = RangeInterval::of(header);
+        let (mut first, mut last) = (Match(first), Match(last));
         assert!(first <= last && header.count >= 1);
         self.check_bounds(header, start, end);
         let mut replies = Vec::new();
@@ -141,7 +143,7 @@ impl Cluster {
             assert!(self.keyspace.match_value(start).0 <= header.match_value);
         }
         if header.flags & flag::END_OPEN == 0 {
-            assert!(self.keyspace.match_value(end).0 >= header.match_end());
+            assert!(self.keyspace.match_value(end).0 >= RangeInterval::of(header).last);
         }
     }
 
@@ -156,11 +158,10 @@ impl Cluster {
             op: Op::RangeReply as u8,
             flags: 0,
             key_len: 0,
-            match_value: from.0,
             hop_flags: if cut { hop_flag::CUT } else { 0 },
             ..*header
         };
-        reply.set_match_end(to.0);
+        RangeInterval { first: from.0, last: to.0 }.put(&mut reply);
         let mut out = Vec::new();
         if self.rng.chance(self.whims.again, 100) {
             reply.code = self.ask_again() as u8;
@@ -243,7 +244,7 @@ impl Cluster {
         let op = if value.is_some() { Op::PutReply } else { Op::DelReply };
         let mut reply = Header { op: op as u8, flags: 0, key_len: 0, ..*header };
         let known = self.written.get(&header.seq).copied();
-        (reply.code, reply.object_version) = match known {
+        let (code, version) = match known {
             Some((code, version)) => (code as u8, version),
             None if self.rng.chance(self.whims.again, 100) => {
                 (self.ask_again() as u8, Version::NONE)
@@ -257,6 +258,8 @@ impl Cluster {
                 (code as u8, version)
             }
         };
+        reply.code = code;
+        KeyReply { version }.put(&mut reply);
         let mut out = Vec::new();
         wire::emit(&mut out, &reply, &[]);
         vec![out]

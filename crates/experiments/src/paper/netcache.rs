@@ -27,7 +27,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 use switch::Pipeline;
 use wire::{
-    Body, Code, DropReason, Endpoint, Fields as _, GetReplyBody, HEADER_LEN, Header, Op, Packet,
+    Body, Code, DropReason, Endpoint, Fields as _, GetReplyBody, HEADER_LEN, Header, KeyReply, Op,
+    Packet,
 };
 
 /// Values in the cache, as many as Pegasus gives it for its comparison.
@@ -149,7 +150,7 @@ impl NetCache {
         let Some(valid) = entry.valid().filter(|_| leased && entry.key == key) else {
             return false;
         };
-        let reply = Header {
+        let mut reply = Header {
             match_value: header.match_value(),
             keyhash: header.keyhash(),
             op: Op::GetReply as u8,
@@ -157,9 +158,9 @@ impl NetCache {
             client: header.client(),
             seq: header.seq(),
             code: Code::Ok as u8,
-            object_version: valid.version,
             ..Header::default()
         };
+        KeyReply { version: valid.version }.put(&mut reply);
         let fixed = GetReplyBody { expiry_ms: 0, now_ms: 0 }.to_bytes();
         out.push(from, |bytes| {
             wire::emit(bytes, &reply, &[&fixed, &valid.value]);

@@ -10,7 +10,8 @@ use crate::shard::context::Context;
 use crate::shard::reply::{refuse, reply_header};
 use cluster::{Keyspace, KeyspaceId, Mutant};
 use wire::{
-    Code, DropReason, Endpoint, Entry, GetReplyBody, Header, MgetKey, Op, Version, hop_flag,
+    Code, DropReason, Endpoint, Entry, GetReplyBody, Header, HotCopied, HotGet, KeyReply, MgetKey,
+    NodeReply, Op, Version, hop_flag,
 };
 
 /// Takes a copy from a tail, and tells it through the switch what is held now; or from a
@@ -52,7 +53,6 @@ pub(crate) fn tell_held<E>(
         op: Op::HotCopied as u8,
         reply_addr: from.addr,
         reply_port: from.port,
-        object_version: held,
         partition: header.partition,
         epoch: header.epoch,
         keyspace: header.keyspace,
@@ -60,7 +60,8 @@ pub(crate) fn tell_held<E>(
         keyhash: header.keyhash,
         ..Header::default()
     };
-    answer.set_rate(ctx.rate);
+    HotCopied { held }.put(&mut answer);
+    NodeReply { rate: ctx.rate }.put(&mut answer);
     ctx.out.push(ctx.directory.switch, |out| {
         wire::emit(out, &answer, &[]);
     });
@@ -85,7 +86,7 @@ pub(crate) fn read_copy<E: Engine>(
         return;
     }
     let ignores = ctx.mutant.is(Mutant::AnswerBelowFloor);
-    let floor = if ignores { Version::NONE } else { request.object_version };
+    let floor = if ignores { Version::NONE } else { HotGet::of(request).floor };
     if !answer_copy(ctx, request, keyspace.id, key, floor) {
         refuse(ctx, request, Op::Get, Code::NotHere);
     }
@@ -107,7 +108,8 @@ pub(crate) fn answer_copy<E: Engine>(
     else {
         return false;
     };
-    let header = Header { code: code as u8, object_version: entry.version, ..header };
+    let mut header = Header { code: code as u8, ..header };
+    KeyReply { version: entry.version }.put(&mut header);
     let fixed = GetReplyBody { expiry_ms: entry.expiry_ms, now_ms: now_ms.0 }.to_bytes();
     ctx.out.push(ctx.directory.switch, |out| {
         wire::emit(out, &header, &[&fixed, entry.value]);

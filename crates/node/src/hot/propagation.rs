@@ -19,7 +19,7 @@ use cluster::{Incarnation, Mutant, NodeId, PartitionId};
 use machine::Instant;
 use std::collections::BTreeMap;
 use std::time::Duration;
-use wire::{Endpoint, Generation, Header, Op, Version};
+use wire::{Endpoint, Generation, Header, HotCopied, Op, Version};
 
 /// The hot keys of a partition that this node is the tail of.
 #[derive(Debug, Default)]
@@ -271,9 +271,8 @@ impl Propagations {
             ctx.counters.hot_copies_sent += to.len() as u64;
             let out = &mut *ctx.out;
             ctx.engine.read(&place, |record| {
-                let object_version = record.map_or(newest, |r| r.version);
-                let header = Header { object_version, ..header };
-                push_copies(out, &to, &header, key, record.as_ref());
+                let version = record.map_or(newest, |r| r.version);
+                push_copies(out, &to, &header, (key, version), record.as_ref());
             });
         }
         (propagation.sent, propagation.sent_at) = (newest, ctx.now);
@@ -289,15 +288,16 @@ impl Propagations {
         tail: &Tail<'_>,
         header: &Header,
     ) {
+        let HotCopied { held } = HotCopied::of(header);
         for key in tail.registrations.with_hash(header.keyhash) {
             let Some(propagation) = self.table.get_mut(&key) else { continue };
             let mut readers = propagation.readers.iter_mut();
             let Some(reader) = readers.find(|r| r.node.0 == header.node) else { continue };
-            let first = reader.holds < Some(header.object_version) && propagation.sends == 1;
-            if first && header.object_version == propagation.newest {
+            let first = reader.holds < Some(held) && propagation.sends == 1;
+            if first && held == propagation.newest {
                 ctx.hot.rtt.sample(ctx.now.since(propagation.sent_at), 1);
             }
-            reader.holds = reader.holds.max(Some(header.object_version));
+            reader.holds = reader.holds.max(Some(held));
             if propagation.all_hold(propagation.newest) {
                 propagation.due = None;
             } else if propagation.sends == 0 && propagation.all_hold(propagation.sent) {

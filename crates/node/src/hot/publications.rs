@@ -130,9 +130,10 @@ impl Publications {
         header: &Header,
     ) -> Option<Published> {
         let publication = self.table.get_mut(&place)?;
-        publication.version = publication.version.max(header.object_version);
+        let HotAnswer { version, generation } = HotAnswer::of(header);
+        publication.version = publication.version.max(version);
         let vouched = header.hop_flags & hop_flag::NEWEST != 0;
-        publication.proven |= vouched && HotAnswer::of(header).generation == publication.generation;
+        publication.proven |= vouched && generation == publication.generation;
         let back = publication.asked.take_if(|asked| asked.version <= publication.version);
         let took = back.filter(|asked| !asked.again).map(|asked| now.since(asked.since));
         Some(Published { version: publication.version, took, more: publication.is_wanted() })

@@ -14,7 +14,7 @@ use crate::replica::member::Member;
 use crate::shard::context::Context;
 use crate::shard::reply::send;
 use cluster::{KeyspaceId, Mutant};
-use wire::{Code, Generation, Header, HotAnswer, MgetKey, Op, Version, hop_flag};
+use wire::{Code, Generation, Header, HotAnswer, MgetKey, NodeReply, Op, Version, hop_flag};
 
 /// Whether this version of a hot key is published. If it is not, HOT_PUBLISH is sent for it, or
 /// will be when the one that is under way has come back.
@@ -62,11 +62,11 @@ fn ask_to_publish<E>(ctx: &mut Context<'_, E>, member: &Member, at: &Header) {
     let Some((version, generation)) = ctx.hot.publications.ask(ctx.now, place, patience) else {
         return;
     };
-    let mut header = Header { object_version: version, ..member.hot_header(ctx, at) };
-    if let Some(generation) = generation {
+    let mut header = member.hot_header(ctx, at);
+    if generation.is_some() {
         header.hop_flags = hop_flag::NEWEST;
-        HotAnswer { version, generation }.put(&mut header);
     }
+    HotAnswer { version, generation: generation.unwrap_or_default() }.put(&mut header);
     tell_switch(ctx, header);
 }
 
@@ -99,7 +99,7 @@ fn tell_switch<E>(ctx: &mut Context<'_, E>, header: Header) {
     let here = ctx.directory.here;
     let (op, reply_addr, reply_port) = (Op::HotPublish as u8, here.addr, here.port);
     let mut header = Header { op, reply_addr, reply_port, ..header };
-    header.set_rate(ctx.rate);
+    NodeReply { rate: ctx.rate }.put(&mut header);
     ctx.out.push(ctx.directory.switch, |out| {
         wire::emit(out, &header, &[]);
     });

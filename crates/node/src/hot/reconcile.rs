@@ -7,7 +7,8 @@ use crate::replica::Replica;
 use crate::shard::context::Context;
 use cluster::{Delegation, HotEntry, Keyspace, NodeId};
 use wire::{
-    ChainWriteBody, DelegateBody, DelegationId, DropReason, Effect, Found, Header, Version,
+    ChainWriteBody, DelegateBody, DelegationFound, DelegationId, DropReason, Effect, Found, Header,
+    Version,
 };
 
 /// What the order asks of the head for one key's delegations.
@@ -181,7 +182,8 @@ impl Replica {
     ) -> Result<(), DropReason> {
         let present = self.delegations.present(key).filter(|it| it.number == delegation);
         let Some(present) = present else { return Ok(()) };
-        let (from, told) = ((NodeId(header.node), key), (header.object_version, found));
+        let (from, told) =
+            ((NodeId(header.node), key), (DelegationFound::of(header).version, found));
         if self.recalls.hear(ctx.mutant, present, from, told)? {
             self.bring_home(ctx, key);
         }

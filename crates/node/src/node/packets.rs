@@ -13,7 +13,7 @@ use crate::shard::context::Context;
 use crate::shard::reply::refuse;
 use cluster::{KeyspaceId, NodeId, PartitionId};
 use machine::Instant;
-use wire::{Body, Code, DropReason, Endpoint, Header, Op, Packet, hop_flag};
+use wire::{Body, Code, DropReason, Endpoint, Header, HotCopy, Op, Packet, hop_flag};
 
 impl<E: Engine> Node<E> {
     /// Takes one datagram. `waiting` is how many the driver found queued, for the load report.
@@ -177,7 +177,7 @@ fn handle_hot_message<E: Engine>(
     }
     Some(match *body {
         Body::HotCopy { absent, expiry_ms, key, value } => {
-            let version = header.object_version;
+            let HotCopy { version } = HotCopy::of(header);
             let record = Record { version, expiry_ms, tombstone: absent, value };
             handle_hot_copy(ctx, from, header, key, &record)
         }

@@ -9,8 +9,8 @@ use crate::replica::write::Write;
 use cluster::is_plausible_revision;
 use machine::Instant;
 use wire::{
-    Body, ChainWriteBody, CopyEndBody, CopyEntry, DropReason, Effect, Header, RecallBody, Revision,
-    Version,
+    Body, ChainAnswer, ChainExpire, ChainStable, ChainWriteBody, CopyEndBody, CopyEntry,
+    DropReason, Effect, Header, HotAnswer, HotCopied, RecallBody, Revision, Version,
 };
 
 impl Replica {
@@ -28,16 +28,19 @@ impl Replica {
             }
             // A learner has not been sent the counters yet, and takes none from here; nor does one
             // that came back, perhaps with less than it had.
-            Body::ChainStable { .. } => self.may_lack_some() || self.knows_up_to(header),
+            Body::ChainStable { .. } => {
+                self.may_lack_some() || ChainStable::of(header).version <= self.last_version
+            }
             Body::ChainCopy(entries) => entries.iter().all(|entry| is_plausible(now, &entry)),
-            Body::HotCopied | Body::HotPublish => !self.caught_up || self.knows_up_to(header),
-            _ => header.object_version.is_plausible(),
+            Body::HotCopied => !self.caught_up || HotCopied::of(header).held <= self.last_version,
+            Body::HotPublish => {
+                !self.caught_up || HotAnswer::of(header).version <= self.last_version
+            }
+            Body::ChainAck | Body::ChainCommit => ChainAnswer::of(header).version.is_plausible(),
+            Body::ChainExpire { .. } => ChainExpire::of(header).version.is_plausible(),
+            _ => true,
         };
         if can_be { Ok(()) } else { Err(DropReason::Implausible) }
-    }
-
-    fn knows_up_to(&self, header: &Header) -> bool {
-        header.object_version <= self.last_version
     }
 
     /// Whether others may rightly know of versions that this member cannot know of: a learner holds

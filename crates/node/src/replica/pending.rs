@@ -226,12 +226,8 @@ mod tests {
     use wire::{ChainStep, ChainSteps, ChainWriteBody, Header};
 
     fn write<'a>(version: u64, base: u64, key: &'a [u8], effect: Effect) -> Write<'a> {
-        let header = Header {
-            object_version: Version::new(version),
-            client: 7,
-            seq: version,
-            ..Header::default()
-        };
+        let mut header = Header { client: 7, seq: version, ..Header::default() };
+        wire::ChainWrite { version: Version::new(version) }.put(&mut header);
         let fixed = ChainWriteBody {
             base: Version::new(base),
             effect: effect as u8,

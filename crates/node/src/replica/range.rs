@@ -13,7 +13,7 @@ use cluster::{Keyspace, Match, Mutant};
 use machine::UnixMs;
 use std::ops::{Bound, ControlFlow};
 use wire::big::time_of;
-use wire::{Code, Entry, Header, Op, PartKey, RangeCountBody, RangeEntryBody, flag};
+use wire::{Code, Entry, Header, Op, PartKey, RangeCountBody, RangeEntryBody, RangeInterval, flag};
 
 /// What a RANGE is to be told of the keys that have a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -232,7 +232,8 @@ impl Replica {
         let end = bound(end, flags, flag::END_OPEN, flag::END_EXCLUSIVE);
         // The engine begins at a match value: it must not walk there from one far off. A bound on
         // keys cuts off some of the match value of its key, and of others all or nothing.
-        let (first, last) = (Match(request.match_value), Match(request.match_end()));
+        let RangeInterval { first, last } = RangeInterval::of(request);
+        let (first, last) = (Match(first), Match(last));
         let match_of = |bound| key_of(bound).map(|key| keyspace.match_value(key));
         let (from, to) = (match_of(start), match_of(end));
         Interval {
@@ -258,12 +259,13 @@ impl Replica {
 }
 
 fn piece_header<E>(ctx: &Context<'_, E>, request: &Header, answer: &Answer) -> Header {
-    Header {
+    let mut header = Header {
         flags: answer.flags,
-        object_version: request.object_version,
         count: answer.count,
         ..reply_header(ctx, request, Op::Range, Code::Ok)
-    }
+    };
+    RangeInterval::of(request).put(&mut header);
+    header
 }
 
 fn send_piece<E: Engine>(ctx: &mut Context<'_, E>, request: &Header, answer: &Answer) {

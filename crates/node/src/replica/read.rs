@@ -15,7 +15,7 @@ use crate::shard::reply::{refuse, reply_endpoint, reply_header, send};
 use cluster::{Keyspace, KeyspaceId, Match, Mutant};
 use wire::{
     ChainExpire, Code, DATAGRAM_MAX, DropReason, Effect, Entry, GetReplyBody, HEADER_LEN, Header,
-    HotGet, MgetEntryBody, MgetKey, MgetKeys, Op, Version, flag, hop_flag,
+    HotGet, HotMget, KeyReply, MgetEntryBody, MgetKey, MgetKeys, Op, Version, flag, hop_flag,
 };
 
 impl Replica {
@@ -62,7 +62,8 @@ impl Replica {
             let version = record.map_or_else(|| self.version_of_none(key), |r| r.version);
             let found = record.filter(|_| code == Code::Ok);
             let entry = found.as_ref().map(entry).unwrap_or_default();
-            let header = Header { code: code as u8, object_version: version, ..header };
+            let mut header = Header { code: code as u8, ..header };
+            KeyReply { version }.put(&mut header);
             if code.is_decided() {
                 let fixed = GetReplyBody { expiry_ms: entry.expiry_ms, now_ms: now.0 }.to_bytes();
                 out.push(to, |out| {
@@ -100,8 +101,8 @@ impl Replica {
         if write.effect() != Some(Effect::Put) {
             return false;
         }
-        let header = reply_header(ctx, request, Op::Get, Code::Ok);
-        let header = Header { object_version: write.version(), ..header };
+        let mut header = reply_header(ctx, request, Op::Get, Code::Ok);
+        KeyReply { version: write.version() }.put(&mut header);
         let fixed = GetReplyBody { expiry_ms: write.fixed.expiry_ms, now_ms: ctx.time.0 };
         let fixed = fixed.to_bytes();
         send(ctx, &header, &[&fixed, write.value]);
@@ -186,7 +187,7 @@ pub(crate) fn handle_mget<E: Engine>(
     answer.payload.clear();
     // Only the switch says what is new enough.
     let direct = request.hop_flags & hop_flag::DIRECT != 0;
-    let hot = if direct { 0 } else { request.hot_bitmap() };
+    let hot = if direct { 0 } else { HotMget::of(request).hot };
     for (index, key) in (0u8..).zip(keys.iter()) {
         if request.bitmap & 1 << index == 0 {
             continue;

@@ -6,7 +6,9 @@ use crate::replica::Replica;
 use crate::shard::context::Context;
 use crate::shard::reply::{refuse, reply_header, send};
 use cluster::{Keyspace, KeyspaceKind, Match, MaybeMutant, Mutant};
-use wire::{Body, Change, Code, DescribeReplyBody, DropReason, Header, Op, Packet, hop_flag};
+use wire::{
+    Body, Change, Code, DescribeReplyBody, DropReason, Header, Op, Packet, RangeInterval, hop_flag,
+};
 
 impl Replica {
     /// Whether this replica may serve a request at all: the epoch, and its role.
@@ -188,7 +190,7 @@ fn looks_right(
     let partition = &replica.member.partition;
     let at = Match(header.match_value);
     let Some(key) = key_of(body) else {
-        let last = Match(header.match_end());
+        let last = Match(RangeInterval::of(header).last);
         let inside = partition.holds(at) && partition.holds(last) && at <= last;
         return if inside { Ok(()) } else { Err(Code::NotOwner) };
     };

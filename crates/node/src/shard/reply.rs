@@ -6,7 +6,7 @@ use crate::shard::cluster_view::ClusterView;
 use crate::shard::context::Context;
 use wire::{
     BatchReplyBody, Code, DelegatedReply, DelegationId, DropReason, Endpoint, Header, HotAnswer,
-    HotGet, IncrReplyBody, Op, Version, hop_flag,
+    HotGet, IncrReplyBody, KeyReply, NoSession, NodeReply, Op, RangeInterval, Version, hop_flag,
 };
 
 /// The header of an answer to `request`: what the protocol says is echoed, and the load report.
@@ -34,7 +34,7 @@ pub(crate) fn reply_header<E>(
         code: code as u8,
         ..Header::default()
     };
-    header.set_rate(ctx.rate);
+    NodeReply { rate: ctx.rate }.put(&mut header);
     if op == Op::Get && request.hop_flags & hop_flag::HOT != 0 {
         let HotGet { generation, .. } = HotGet::of(request);
         HotAnswer { version: Version::NONE, generation }.put(&mut header);
@@ -76,11 +76,13 @@ pub(crate) fn refuse<E: Engine>(ctx: &mut Context<'_, E>, request: &Header, op: 
         ctx.counters.count_drop(DropReason::NoPartition);
         return;
     }
-    let header = Header {
+    let mut header = Header {
         bitmap: if op == Op::Mget { request.bitmap } else { 0 },
-        object_version: if op == Op::Range { request.object_version } else { Version::NONE },
         ..reply_header(ctx, request, op, code)
     };
+    if op == Op::Range {
+        RangeInterval::of(request).put(&mut header);
+    }
     send(ctx, &header, &[]);
 }
 
@@ -90,10 +92,11 @@ pub(crate) fn refuse_session<E: Engine>(
     ctx: &mut Context<'_, E>,
     request: &Header,
     op: Op,
-    version: Version,
+    since: Version,
 ) {
-    let header = reply_header(ctx, request, op, Code::NoSession);
-    send(ctx, &Header { object_version: version, ..header }, &[]);
+    let mut header = reply_header(ctx, request, op, Code::NoSession);
+    NoSession { since }.put(&mut header);
+    send(ctx, &header, &[]);
 }
 
 /// Answers a write of a delegated key: of which delegation, and from
@@ -115,10 +118,8 @@ pub(crate) fn answer_write<E: Engine>(
     request: &Header,
     outcome: &Outcome,
 ) {
-    let header = Header {
-        object_version: outcome.version,
-        ..reply_header(ctx, request, outcome.origin, outcome.code)
-    };
+    let mut header = reply_header(ctx, request, outcome.origin, outcome.code);
+    KeyReply { version: outcome.version }.put(&mut header);
     let sum = IncrReplyBody { result: outcome.result }.to_bytes();
     let step = BatchReplyBody { step: u8::try_from(outcome.result).unwrap_or(0) }.to_bytes();
     let parts: &[&[u8]] = match outcome.origin {

@@ -1,7 +1,7 @@
 //! What one turn of a shard (a batch of datagrams and what is due, up to the flush) may cost,
 //! whatever clients ask: until it ends, nobody else is served, and no lease is taken.
 
-use wire::Header;
+use wire::{Header, RangeInterval};
 
 /// The present turn.
 #[derive(Debug)]
@@ -19,7 +19,7 @@ pub(crate) struct Question {
     client: u64,
     partition: u32,
     flags: u8,
-    ends: (u128, u128),
+    interval: RangeInterval,
     limit: u32,
     bounds: (Box<[u8]>, Box<[u8]>),
 }
@@ -74,7 +74,7 @@ impl Question {
             client: request.client,
             partition: request.partition,
             flags: request.flags,
-            ends: (request.match_value, request.match_end()),
+            interval: RangeInterval::of(request),
             limit,
             bounds: (start.into(), end.into()),
         }

@@ -2,7 +2,7 @@
 
 use super::hot::HOT;
 use super::*;
-use wire::{BatchReplyBody, Change, Condition, Revision, Step, Version};
+use wire::{BatchReplyBody, Change, Condition, HotAnswer, Revision, Step, Version};
 
 /// A step that writes whatever is there.
 fn put<'a>(key: &'a [u8], value: &'a [u8]) -> Step<'a> {
@@ -209,7 +209,10 @@ fn a_hot_key_that_is_only_checked_is_covered_as_it_was_found() {
     chain.batch(&[put(b"b", b"1"), check(HOT, Condition::Version(Version::new(1)))]);
     let (_, _, cover) = chain.wires.front().unwrap();
     let header = Header::read(Packet::parse(cover).unwrap().header());
-    assert_eq!((header.op, header.object_version), (Op::HotPublish as u8, Version::new(1)));
+    assert_eq!(
+        (header.op, HotAnswer::of(&header).version),
+        (Op::HotPublish as u8, Version::new(1))
+    );
     chain.settle();
     assert_eq!(chain.batch_reply().0, Code::Ok);
     // What a failed one has found is covered as well.
@@ -220,7 +223,10 @@ fn a_hot_key_that_is_only_checked_is_covered_as_it_was_found() {
     chain.batch(&[put(b"b", b"1"), check(HOT, Condition::Version(Version::new(1)))]);
     let (_, _, cover) = chain.wires.front().unwrap();
     let header = Header::read(Packet::parse(cover).unwrap().header());
-    assert_eq!((header.op, header.object_version), (Op::HotPublish as u8, Version::new(newest)));
+    assert_eq!(
+        (header.op, HotAnswer::of(&header).version),
+        (Op::HotPublish as u8, Version::new(newest))
+    );
     chain.settle();
     assert_eq!(chain.batch_reply(), (Code::CasMismatch, 0, 1));
 }

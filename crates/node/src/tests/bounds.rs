@@ -7,7 +7,7 @@ use crate::replica::totals::counts_as;
 use cluster::Volume;
 use std::ops::{Bound, ControlFlow};
 use wire::big::EXPIRY_BIG;
-use wire::{ManifestBody, PartKey, RangeCountBody, RangeEntryBody, UploadBody};
+use wire::{ManifestBody, PartKey, RangeCountBody, RangeEntryBody, RangeInterval, UploadBody};
 
 /// All keys, as a client asks for them.
 const ALL: u8 = flag::START_OPEN | flag::END_OPEN;
@@ -44,8 +44,8 @@ impl Chain {
     fn range_header(&mut self, flags: u8, start: &[u8]) -> Header {
         let seq = self.next();
         let mut header = Header { flags, ..self.stamped(Op::Range, start, seq) };
-        header.match_value = if start.is_empty() { 0 } else { header.match_value };
-        header.set_match_end(u128::MAX);
+        let first = if start.is_empty() { 0 } else { header.match_value };
+        RangeInterval { first, last: u128::MAX }.put(&mut header);
         header
     }
 

@@ -177,8 +177,8 @@ fn home_vouches_to_the_switch_for_a_delegated_key_that_only_multigets_ask_for() 
     let (mut chain, _) = Chain::delegated(1, 0);
     assert_eq!(chain.mget(2, None).0, Code::NotHere);
     let [publish] = chain.publishes()[..] else { panic!("it is said once") };
-    let generation = HotAnswer::of(&publish).generation;
-    let says = (publish.hop_flags, generation, publish.object_version, publish.code);
+    let HotAnswer { version, generation } = HotAnswer::of(&publish);
+    let says = (publish.hop_flags, generation, version, publish.code);
     assert_eq!(
         says,
         (hop_flag::NEWEST, Generation::new(GENERATION), Version::new(1), Code::Ok as u8),
@@ -411,7 +411,7 @@ fn of_many_overtaken_writes_the_newest_are_held() {
     let shown = (1..=7).map(|write| {
         let at = chain.wires.iter().position(|(_, _, bytes)| {
             let header = Header::read(Packet::parse(bytes).unwrap().header());
-            header.object_version == Version::new(delegated_at + write)
+            GrantedPut::of(&header).version == Version::new(delegated_at + write)
         });
         chain.deliver_wire(at.unwrap());
         while chain.under_way(Op::DelegationCommit) > 0 {

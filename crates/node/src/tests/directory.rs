@@ -7,7 +7,8 @@ use cluster::{HotEntry, HotOrder, Mutant, NodeReport, Settled};
 use machine::Rng;
 use std::collections::{BTreeMap, BTreeSet};
 use wire::{
-    Effect, Generation, HotAnswer, HotGet, MgetEntryBody, MgetKey, Revision, Version, hop_flag,
+    Effect, Generation, HotAnswer, HotCopied, HotGet, HotMget, MgetEntryBody, MgetKey, Revision,
+    Version, hop_flag,
 };
 
 const HOT: &[u8] = b"hot";
@@ -263,7 +264,7 @@ impl World {
         let key = MgetKey { match_value, keyhash: header.keyhash, key: HOT };
         let mut header = Header { op: Op::Mget as u8, bitmap: 1, key_len: 0, ..header };
         header.set_chain([reader.map_or(tail, |(node, _)| node)]);
-        header.set_hot_bitmap(u32::from(reader.is_some()));
+        HotMget { hot: u32::from(reader.is_some()) }.put(&mut header);
         let mut datagram = Vec::new();
         wire::emit_mget(&mut datagram, &header, std::iter::once(key));
         self.send(reader.map_or(tail, |(node, _)| node), datagram);
@@ -298,9 +299,11 @@ impl World {
         if let Some(entry) = &mut self.entry {
             match Op::from_wire(header.op).unwrap() {
                 Op::HotCopied => {
-                    let _ = entry.holders.insert(header.node, header.object_version.get());
+                    let _ = entry.holders.insert(header.node, HotCopied::of(&header).held.get());
                 }
-                Op::HotPublish => entry.floor = entry.floor.max(header.object_version.get()),
+                Op::HotPublish => {
+                    entry.floor = entry.floor.max(HotAnswer::of(&header).version.get());
+                }
                 _ => {}
             }
         }

@@ -6,7 +6,9 @@ mod registrations;
 use super::vacating::Noted;
 use super::*;
 use cluster::{HotEntry, HotOrder, Mutant};
-use wire::{Generation, HotAnswer, HotGet, MgetKey, Revision, Version, hop_flag};
+use wire::{
+    Generation, HotAnswer, HotGet, HotMget, MgetKey, RangeInterval, Revision, Version, hop_flag,
+};
 
 pub(super) const HOT: &[u8] = b"hot";
 /// The generation of the hot key, and the revision of the order that took it in.
@@ -139,7 +141,7 @@ impl Chain {
             ..Header::default()
         };
         header.set_chain([u16::try_from(to).unwrap()]);
-        header.set_hot_bitmap(u32::from(floor.is_some()));
+        HotMget { hot: u32::from(floor.is_some()) }.put(&mut header);
         let mut datagram = Vec::new();
         wire::emit_mget(&mut datagram, &header, std::iter::once(key));
         self.deliver(to, port(SWITCH), &datagram);
@@ -161,8 +163,7 @@ impl Chain {
     fn ask_range(&mut self, start: &[u8], limit: u32, flags: u8) {
         let seq = self.next();
         let mut header = Header { flags, ..self.stamped(Op::Range, start, seq) };
-        header.match_value = 0;
-        header.set_match_end(u128::MAX);
+        RangeInterval { first: 0, last: u128::MAX }.put(&mut header);
         self.tell(TAIL, &header, &[&RangeBody { limit }.to_bytes(), start]);
     }
 

@@ -5,7 +5,7 @@ use super::vacating::Noted;
 use super::*;
 use machine::Rng;
 use wire::{
-    ChainWriteBody, CopyEndBody, CopyEntry, DelegateBody, Effect, HEADER_LEN, Revision,
+    ChainWrite, ChainWriteBody, CopyEndBody, CopyEntry, DelegateBody, Effect, HEADER_LEN, Revision,
     VERSION_MAX, Version, hop_flag,
 };
 
@@ -14,15 +14,15 @@ const MAX: u64 = u64::MAX;
 impl Chain {
     /// A message as this member of the chain would send it to that one.
     fn forge(&mut self, (from, to): (u16, u16), op: Op, version: u64, parts: &[&[u8]]) {
-        let header = Header {
+        let mut header = Header {
             client: 0,
             node: from,
-            object_version: Version::new(version),
             chain_pos: u8::try_from(to).unwrap(),
             lag: 0,
             key_len: 1,
             ..self.stamped(Op::Put, b"k", 0)
         };
+        ChainWrite { version: Version::new(version) }.put(&mut header);
         let key_len = u16::from(matches!(op, Op::ChainWrite | Op::ChainExpire));
         self.forge_as((from, to), &Header { op: op as u8, key_len, ..header }, parts);
     }
@@ -194,17 +194,17 @@ fn no_forged_number_ends_a_node_and_later_writes_still_work() {
                 _ => &[],
             };
             let key_len = u16::from(!payload.is_empty());
-            let header = Header {
+            let mut header = Header {
                 client: 0,
                 seq: extremes[pick(7)],
                 lag: u16::try_from(pick(1 << 16)).unwrap(),
                 node: way.0,
-                object_version: Version::new(extremes[pick(7)]),
                 chain_pos: u8::try_from(way.1).unwrap(),
                 op: op as u8,
                 key_len,
                 ..chain.stamped(Op::Put, b"k", 0)
             };
+            ChainWrite { version: Version::new(extremes[pick(7)]) }.put(&mut header);
             chain.forge_as(way, &header, payload);
             chain.wires.clear();
         }
@@ -277,7 +277,7 @@ fn no_number_in_any_place_of_any_packet_ends_a_node() {
             let mut stamped = chain.stamped(op, b"k", 1);
             stamped.set_chain([0, 1, 2]);
             stamped.chain_pos = u8::try_from(position).unwrap();
-            stamped.object_version = Version::new(1);
+            ChainWrite { version: Version::new(1) }.put(&mut stamped);
             let mut bytes = [0; HEADER_LEN];
             stamped.write(&mut bytes);
             for (at, len) in (4..HEADER_LEN).flat_map(|at| [1, 2, 4, 8].map(|len| (at, len))) {

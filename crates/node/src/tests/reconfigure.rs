@@ -3,7 +3,7 @@
 use super::vacating::Noted;
 use super::*;
 use crate::engine::Engine as _;
-use wire::{Revision, Version};
+use wire::{ChainAnswer, Revision, Version};
 
 impl Chain {
     /// Another epoch with this chain; the last of it is a learner if so.
@@ -283,7 +283,8 @@ fn a_commit_brings_what_it_was_computed_from() {
     while chain.nodes[0].pending() > 0 {
         // Of what the learner says, the head hears only that the last one is committed.
         let (from, to, bytes) = chain.wires.pop_back().unwrap();
-        let version = Header::read(Packet::parse(&bytes).unwrap().header()).object_version;
+        let ChainAnswer { version, .. } =
+            ChainAnswer::read(Packet::parse(&bytes).unwrap().header());
         if to == port(101) {
             chain.deliver(1, from, &bytes);
         } else if version == Version::new(3) {

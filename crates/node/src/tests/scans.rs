@@ -1,6 +1,7 @@
 //! Scripts of scans and counts.
 
 use super::*;
+use wire::RangeInterval;
 
 #[test]
 fn a_scan_gives_pieces_that_follow_each_other() {
@@ -14,7 +15,7 @@ fn a_scan_gives_pieces_that_follow_each_other() {
     let mut keys = Vec::new();
     loop {
         let mut header = Header { flags, ..chain.stamped(Op::Range, &start, 1_000) };
-        header.set_match_end(u128::MAX);
+        RangeInterval { first: header.match_value, last: u128::MAX }.put(&mut header);
         chain.send(&header, &[&RangeBody { limit: 1_000 }.to_bytes(), &start]);
         let seq = chain.replies.len();
         assert_eq!(seq, 1);
@@ -42,8 +43,8 @@ fn a_hash_keyspace_is_scanned_in_the_order_of_match_values() {
         let mut flags = extra | flag::START_OPEN | flag::END_OPEN;
         for piece in 1.. {
             let mut header = Header { flags, ..chain.stamped(Op::Range, &start, 1_000) };
-            header.match_value = if piece == 1 { 0 } else { header.match_value };
-            header.set_match_end(u128::MAX);
+            let first = if piece == 1 { 0 } else { header.match_value };
+            RangeInterval { first, last: u128::MAX }.put(&mut header);
             chain.send(&header, &[&RangeBody { limit: 1_000 }.to_bytes(), &start]);
             let reply = chain.only_reply();
             let mut rest = &reply.payload[..];
@@ -90,8 +91,8 @@ fn count(chain: &mut Chain) -> (u64, usize) {
     let mut flags = flag::COUNT_ONLY | flag::START_OPEN | flag::END_OPEN;
     loop {
         let mut header = Header { flags, ..chain.stamped(Op::Range, &start, 1_000) };
-        header.match_value = if start.is_empty() { 0 } else { header.match_value };
-        header.set_match_end(u128::MAX);
+        let first = if start.is_empty() { 0 } else { header.match_value };
+        RangeInterval { first, last: u128::MAX }.put(&mut header);
         chain.send(&header, &[&RangeBody { limit: 1 }.to_bytes(), &start]);
         let reply = chain.only_reply();
         pieces += 1;

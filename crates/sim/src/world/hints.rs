@@ -3,7 +3,7 @@
 
 use super::World;
 use cluster::Map;
-use wire::{Fields as _, HEADER_LEN, MGET_GROUPS_MAX, Op, flag};
+use wire::{Fields as _, GroupedMget, HEADER_LEN, MGET_GROUPS_MAX, Op, flag};
 
 impl World {
     /// The map has changed. Half of the clients that have one do not hear of it.
@@ -26,13 +26,12 @@ impl World {
             return;
         }
         let Ok(ends) = u32::try_from(self.rng.next_u64() >> 32) else { return };
-        header.set_group_ends(ends);
         let mut partitions = [0; 2 * MGET_GROUPS_MAX];
         for place in partitions.as_chunks_mut::<2>().0 {
             // Some that there are, and some that there are not.
             let id = self.rng.below(20);
             *place = u16::try_from(id).expect("it is small").to_be_bytes();
         }
-        header.set_group_partitions(partitions);
+        GroupedMget { ends, partitions, ..GroupedMget::read(header) }.write(header);
     }
 }

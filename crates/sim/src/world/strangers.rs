@@ -4,7 +4,7 @@ use super::World;
 use crate::queue::Event;
 use crate::role::client_endpoint;
 use std::time::Duration;
-use wire::{Endpoint, Fields as _, HEADER_LEN, Op};
+use wire::{ChainWrite, Endpoint, Fields as _, HEADER_LEN, KeyReply, Op};
 
 impl World {
     /// A client that has seen a reply to another one, on its way to a switch, may send that one
@@ -19,7 +19,8 @@ impl World {
         if !Op::from_wire(header.op()).is_some_and(Op::is_reply) {
             return;
         }
-        header.set_object_version(header.object_version().saturating_add(BEYOND));
+        let KeyReply { version } = KeyReply::read(header);
+        KeyReply { version: version.saturating_add(BEYOND) }.write(header);
         let from = client_endpoint(0);
         let delay = Duration::from_micros(self.rng.below(FORGED_WITHIN_US));
         self.queue.schedule(self.now + delay, Event::Datagram { from, to, bytes });
@@ -57,7 +58,8 @@ impl World {
             matches!(op, Op::ChainWrite | Op::ChainAck | Op::ChainCommit | Op::ChainExpire)
         };
         let Some(op) = op.filter(judged) else { return };
-        header.set_object_version(header.object_version().saturating_add(FAR));
+        let ChainWrite { version } = ChainWrite::read(header);
+        ChainWrite { version: version.saturating_add(FAR) }.write(header);
         // The head, which sends writes, is also who says what is stable.
         if op == Op::ChainWrite && self.rng.chance(1, 2) {
             header.set_op(Op::ChainStable as u8);

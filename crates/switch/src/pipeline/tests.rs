@@ -6,7 +6,10 @@ use cluster::{
     SwitchControl, SwitchTables,
 };
 use std::net::SocketAddr;
-use wire::{Code, DelegationId, DirectoryClock, Generation, Header, Revision, Version};
+use wire::{
+    ClientWrite, Code, DelegatedReply, DelegationId, DirectoryClock, Generation, Header, HomeWrite,
+    Revision, Version,
+};
 
 const INCARNATION: Incarnation = Incarnation(5);
 const NOW: Instant = Instant::from_unix_ms(1_000);
@@ -89,8 +92,9 @@ fn delegated(seq: u64) -> [u8; HEADER_LEN] {
     let (op, code) = (Op::PutReply as u8, Code::Delegated as u8);
     let header =
         Header { op, code, client: CLIENT, seq, node: 1, reply_port: 1, ..Header::default() };
-    Header { object_version: Version::new(40), ..header }.write(&mut bytes);
-    bytes.set_reply_delegation(DelegationId::new(1));
+    header.write(&mut bytes);
+    let (delegated_at, delegation) = (Version::new(40), DelegationId::new(1));
+    DelegatedReply { delegated_at, delegation }.write(&mut bytes);
     bytes
 }
 
@@ -98,7 +102,7 @@ fn put(seq: u64) -> Vec<u8> {
     let mut header = [0; HEADER_LEN];
     let (op, lag) = (Op::Put as u8, u16::MAX);
     Header { op, client: CLIENT, seq, lag, key_len: 3, ..Header::default() }.write(&mut header);
-    header.set_directory_clock(DirectoryClock::new(BEGUN));
+    ClientWrite { first_sent: DirectoryClock::new(BEGUN) }.write(&mut header);
     let mut bytes = Vec::new();
     wire::emit(&mut bytes, &Header::read(&header), &[&[0; 8], b"key"]);
     bytes
@@ -111,7 +115,8 @@ fn late(pipeline: &mut Pipeline, op: Op, mut bytes: Vec<u8>) -> Result<(u8, u64,
     pipeline.forward(op, NOW, from, &mut bytes, &mut out)?;
     let sent = out.pop().expect("it was not dropped");
     let header: &[u8; HEADER_LEN] = sent.payload.first_chunk().expect("a header");
-    Ok((header.hop_flags(), header.object_version().get(), header.directory_clock().get()))
+    let HomeWrite { granted, clock } = HomeWrite::read(header);
+    Ok((header.hop_flags(), granted.get(), clock.get()))
 }
 
 #[test]

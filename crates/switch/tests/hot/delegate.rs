@@ -11,8 +11,9 @@ use std::sync::Arc;
 use std::thread;
 use switch::{Directory, Pipeline};
 use wire::{
-    Code, DelegationId, DirectoryClock, DropReason, Fields as _, Generation, HEADER_LEN, Header,
-    Op, PutBody, Revision, Version, flag, hop_flag,
+    ClientReply, Code, DelegatedReply, DelegationId, DirectoryClock, DropReason, Fields as _,
+    Generation, GrantedPut, HEADER_LEN, Header, HomeWrite, Op, PutBody, Revision, Version, flag,
+    hop_flag,
 };
 
 const CLIENT: u64 = 77;
@@ -79,11 +80,12 @@ fn ask(pipeline: &mut Pipeline, now: Instant, ask: Ask) -> Went {
         client,
         seq,
         lag,
-        object_version: Version::new(1234),
         ..Header::default()
     };
     fields.write(&mut header);
-    header.set_directory_clock(DirectoryClock::new(directory_clock));
+    // A version means nothing in what a client says.
+    let clock = DirectoryClock::new(directory_clock);
+    HomeWrite { granted: Version::new(1234), clock }.write(&mut header);
     let mut bytes = Vec::new();
     let fixed = PutBody { expiry_ms }.to_bytes();
     wire::emit(&mut bytes, &Header::read(&header), &[&fixed, b"keyvalue"]);
@@ -99,10 +101,10 @@ fn ask(pipeline: &mut Pipeline, now: Instant, ask: Ask) -> Went {
     let chain: Vec<u16> = ids.take(header.chain_len().into()).collect();
     assert_eq!((sent.to, header.chain_pos()), (endpoint(chain[0]), 0));
     assert_eq!((header.partition(), header.epoch()), (1, 1));
-    let version = header.object_version();
+    let HomeWrite { granted: version, clock } = HomeWrite::read(header);
     match header.hop_flags() {
         hop_flag::GRANTED => Went::Delegation {
-            delegation: header.delegation().get(),
+            delegation: GrantedPut::read(header).delegation.get(),
             version: version.get(),
             chain,
         },
@@ -112,11 +114,7 @@ fn ask(pipeline: &mut Pipeline, now: Instant, ask: Ask) -> Went {
         }
         flags => {
             assert_eq!((flags & !hop_flag::OLD, chain[0]), (0, TAIL));
-            Went::Home {
-                version: version.get(),
-                directory_clock: header.directory_clock().get(),
-                old: flags != 0,
-            }
+            Went::Home { version: version.get(), directory_clock: clock.get(), old: flags != 0 }
         }
     }
 }
@@ -136,15 +134,16 @@ fn answer(pipeline: &mut Pipeline, seq: u64, says: Says) -> u64 {
         keyhash: KEYHASH,
         client: CLIENT,
         seq,
-        object_version: Version::new(says.version),
         reply_port: 1,
         node: says.node,
         ..Header::default()
     };
     header.write(&mut bytes);
-    bytes.set_reply_delegation(DelegationId::new(says.delegation));
+    let (delegated_at, delegation) =
+        (Version::new(says.version), DelegationId::new(says.delegation));
+    DelegatedReply { delegated_at, delegation }.write(&mut bytes);
     let sent = one(pipeline, at(0), endpoint(says.node), bytes.to_vec());
-    (sent.first_chunk::<HEADER_LEN>().unwrap().reply_directory_clock()).get()
+    ClientReply::read(sent.first_chunk().unwrap()).clock.get()
 }
 
 /// The head says that this write is delegated.

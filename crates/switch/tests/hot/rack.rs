@@ -8,8 +8,8 @@ use machine::{Instant, Outbox};
 use std::net::SocketAddr;
 use switch::Pipeline;
 use wire::{
-    Code, Endpoint, Fields as _, Generation, HEADER_LEN, Header, MgetKey, Op, RangeBody, Revision,
-    Version, flag, hop_flag,
+    Code, Endpoint, Fields as _, Generation, HEADER_LEN, Header, HotAnswer, HotGet, HotMget,
+    MgetKey, NodeReply, Op, RangeBody, RangeInterval, Revision, Version, flag, hop_flag,
 };
 
 pub(crate) const INCARNATION: Incarnation = Incarnation(5);
@@ -137,11 +137,12 @@ pub(crate) fn ask(pipeline: &mut Pipeline, now: Instant, op: Op, flags: u8) -> S
     wire::emit(&mut bytes, &header, &[b"key"]);
     let sent = one(pipeline, now, endpoint(60_000), bytes);
     let header: &[u8; HEADER_LEN] = sent.first_chunk().unwrap();
+    let HotGet { floor, generation } = HotGet::read(header);
     Stamped {
         node: u16::from_be_bytes([header.chain()[0], header.chain()[1]]),
         hot: header.hop_flags() & hop_flag::HOT != 0,
-        floor: header.object_version().get(),
-        generation: header.generation().get(),
+        floor: floor.get(),
+        generation: generation.get(),
     }
 }
 
@@ -164,7 +165,7 @@ pub(crate) fn mget(pipeline: &mut Pipeline, now: Instant) -> (u16, Option<u64>) 
     let sent = one(pipeline, now, endpoint(60_000), bytes);
     let (header, payload) = sent.split_first_chunk::<HEADER_LEN>().unwrap();
     let slot = u128::from_be_bytes(*payload.first_chunk().unwrap());
-    let floor = (header.hot_bitmap() == 1).then(|| u64::try_from(slot).unwrap());
+    let floor = (HotMget::read(header).hot == 1).then(|| u64::try_from(slot).unwrap());
     assert!(floor.is_some() || slot == at, "a slot that nobody reads as a floor is left");
     (u16::from_be_bytes([header.chain()[0], header.chain()[1]]), floor)
 }
@@ -173,7 +174,7 @@ pub(crate) fn mget(pipeline: &mut Pipeline, now: Instant) -> (u16, Option<u64>) 
 pub(crate) fn range(pipeline: &mut Pipeline, now: Instant) {
     let mut header =
         Header { op: Op::Range as u8, keyspace: KEYSPACE.0, count: 1, ..Header::default() };
-    header.set_match_end(u128::MAX);
+    RangeInterval { first: 0, last: u128::MAX }.put(&mut header);
     let mut bytes = Vec::new();
     wire::emit(&mut bytes, &header, &[&RangeBody { limit: 1 }.to_bytes()]);
     one(pipeline, now, endpoint(60_000), bytes);
@@ -215,7 +216,6 @@ pub(crate) fn reply(pipeline: &mut Pipeline, now: Instant, says: Says) {
         code: code as u8,
         keyspace: KEYSPACE.0,
         keyhash: KEYHASH,
-        object_version: Version::new(version),
         hop_flags: if newest { hop_flag::HOT | hop_flag::NEWEST } else { 0 },
         reply_port: 1,
         node,
@@ -223,8 +223,9 @@ pub(crate) fn reply(pipeline: &mut Pipeline, now: Instant, says: Says) {
         ..Header::default()
     };
     header.write(&mut bytes);
-    bytes.set_generation(Generation::new(generation));
-    bytes.set_rate(rate);
+    let (version, generation) = (Version::new(version), Generation::new(generation));
+    HotAnswer { version, generation }.write(&mut bytes);
+    NodeReply { rate }.write(&mut bytes);
     one(pipeline, now, endpoint(node), bytes.to_vec());
 }
 

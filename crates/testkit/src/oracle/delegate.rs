@@ -5,7 +5,7 @@ use super::hot::{Entry, Hot};
 use super::model::Sent;
 use cluster::{NodeId, SwitchTables};
 use std::collections::{BTreeMap, BTreeSet};
-use wire::{HEADER_LEN, Header, Version, hop_flag};
+use wire::{DelegatedReply, HEADER_LEN, Header, KeyReply, Version, hop_flag};
 
 /// What a request was given.
 #[derive(Clone, Debug)]
@@ -131,12 +131,13 @@ impl Delegate {
         if delegation.number != super::hot::generation(header) {
             return;
         }
+        let DelegatedReply { delegated_at: at, .. } = DelegatedReply::of(header);
         if delegation.begun.is_none()
-            && header.object_version < Version::new((1 << 62) - (1 << 32))
+            && at < Version::new((1 << 62) - (1 << 32))
             && self.directory_clock & 0xffff != 0xffff
         {
             self.directory_clock += 1;
-            delegation.begun = Some((self.directory_clock, header.object_version.get() + 1));
+            delegation.begun = Some((self.directory_clock, at.get() + 1));
         }
         let has = self.grants.get(&(header.client, header.seq));
         let has = has.is_some_and(|grant| grant.delegation >= delegation.number);
@@ -166,7 +167,7 @@ impl Delegate {
     fn told_of(&self, hot: &Hot, header: &Header) -> Option<&Grant> {
         let grant = self.grants.get(&(header.client, header.seq))?;
         let of_delegation = header.code < 16 && header.hop_flags & hop_flag::GRANTED != 0;
-        let is_it = of_delegation && grant.version == header.object_version;
+        let is_it = of_delegation && grant.version == KeyReply::of(header).version;
         (is_it && hot.asks_readers(header)).then_some(grant)
     }
 

@@ -4,7 +4,7 @@ use super::counts::{Counts, hot_name};
 use super::delegate::{Delegate, Delegation};
 use cluster::{HotOrder, Incarnation, NodeId, SwitchTables};
 use std::collections::{BTreeMap, BTreeSet};
-use wire::{HEADER_LEN, Header, Revision, Version, hop_flag};
+use wire::{Generation, HEADER_LEN, Header, HotGet, KeyReply, Revision, Version, hop_flag};
 
 /// The naive directory.
 #[derive(Default)]
@@ -193,7 +193,7 @@ impl Hot {
         let is_it = |place: Option<(NodeId, Incarnation)>| place.is_some_and(|(it, _)| it == node);
         let near = self.places(entry).position(is_it);
         let Some(entry) = self.entries.get_mut(&name) else { return };
-        if entry.floor == header.object_version {
+        if entry.floor == KeyReply::of(header).version {
             entry.near = near.or(entry.near);
         }
     }
@@ -205,7 +205,7 @@ impl Hot {
         let is_it = |reader: &(NodeId, Incarnation)| reader.0 == node;
         let reader = self.readers(entry).into_iter().find(is_it);
         let Some(entry) = self.entries.get_mut(&name) else { return };
-        if entry.floor == header.object_version {
+        if entry.floor == KeyReply::of(header).version {
             reader.map(|reader| entry.holders.insert(reader, entry.floor.get() % 255));
         }
     }
@@ -226,7 +226,7 @@ impl Hot {
         let name = (header.keyspace, header.keyhash);
         let Some(reader) = self.entries.get(&name).map(find) else { return true };
         let Some(entry) = self.entries.get_mut(&name) else { return true };
-        let version = header.object_version;
+        let KeyReply { version } = KeyReply::of(header);
         let own_generation = generation(header) == entry.generation;
         let of_read = matches!(op, "get_reply" | "hot_publish");
         let newest = header.hop_flags & hop_flag::NEWEST != 0;
@@ -275,9 +275,8 @@ pub fn generation(header: &Header) -> u64 {
 /// with what no copy has.
 pub fn stamp(header: &mut Header, read: &Read, spread: bool) {
     header.hop_flags = hop_flag::HOT;
-    header.object_version =
-        if spread || read.floor_at_home { read.floor } else { Version::ABOVE_ALL };
-    header.chain[8..].copy_from_slice(&read.generation.to_be_bytes());
+    let floor = if spread || read.floor_at_home { read.floor } else { Version::ABOVE_ALL };
+    HotGet { floor, generation: Generation::new(read.generation) }.put(header);
 }
 
 /// Readers all of which a switch looks at for any read.

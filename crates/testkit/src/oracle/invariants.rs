@@ -2,7 +2,7 @@
 
 use super::model::Sent;
 use cluster::SwitchTables;
-use wire::{Endpoint, Fields, HEADER_LEN, Op, Packet, flag, hop_flag};
+use wire::{Endpoint, Fields, HEADER_LEN, HotMget, Op, Packet, RangeInterval, flag, hop_flag};
 
 /// Checks all that leaves for one datagram; `drops` is how many drops were counted for it.
 pub fn check(tables: &SwitchTables, from: Endpoint, came: &[u8], sent: &[Sent], drops: u64) {
@@ -60,7 +60,7 @@ fn bitmaps_partition(request: &[u8; HEADER_LEN], pieces: &[&[u8; HEADER_LEN]], d
     for piece in pieces {
         assert!(piece.bitmap() != 0 && seen & piece.bitmap() == 0, "each key in one copy");
         seen |= piece.bitmap();
-        assert_eq!(piece.hot_bitmap() & !piece.bitmap(), 0, "hot are some of its keys");
+        assert_eq!(HotMget::read(piece).hot & !piece.bitmap(), 0, "hot are some of its keys");
     }
     assert_eq!(seen & !request.bitmap(), 0, "no key that was not asked for");
     if !pieces.is_empty() {
@@ -71,11 +71,11 @@ fn bitmaps_partition(request: &[u8; HEADER_LEN], pieces: &[&[u8; HEADER_LEN]], d
 }
 
 fn pieces_tile(request: &[u8; HEADER_LEN], pieces: &[&[u8; HEADER_LEN]], drops: u64) {
-    let (first, last) = (request.match_value(), request.match_end());
+    let RangeInterval { first, last } = RangeInterval::read(request);
     let reverse = request.flags() & flag::REVERSE != 0;
     let (mut low, mut high) = (Some(first), Some(last));
     for (number, piece) in pieces.iter().enumerate() {
-        let (a, b) = (piece.match_value(), piece.match_end());
+        let RangeInterval { first: a, last: b } = RangeInterval::read(piece);
         assert!(first <= a && a <= b && b <= last, "pieces lie inside");
         if reverse {
             let at = high.expect("interval left");

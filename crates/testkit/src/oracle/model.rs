@@ -7,7 +7,10 @@ use super::hot::{self, Hot};
 use cluster::{NodeId, NodeSpec, Partition, SwitchTables};
 use std::collections::BTreeMap;
 use std::rc::Rc;
-use wire::{Endpoint, HEADER_LEN, Header, Packet, Version, flag, hop_flag};
+use wire::{
+    DelegationId, Endpoint, GrantedPut, HEADER_LEN, Header, HomeWrite, Packet, RangeInterval,
+    Version, flag, hop_flag,
+};
 
 /// A datagram and where it goes.
 pub type Sent = (Endpoint, Vec<u8>);
@@ -201,7 +204,7 @@ impl Model {
             Way::Drop(reason) => return self.drop(reason),
             Way::Home(version) => {
                 let mut home = grant(&header, id.0, epoch, 0, &partition.chain);
-                home.object_version = Version::new(version);
+                HomeWrite { granted: Version::new(version), ..HomeWrite::of(&home) }.put(&mut home);
                 delegate::set_directory_clock(&mut home, self.delegate.directory_clock);
                 let old = first_sent < self.delegate.beginning;
                 Header { hop_flags: if old { hop_flag::OLD } else { 0 }, ..home }
@@ -213,9 +216,10 @@ impl Model {
                 let mut delegated = grant(&header, id.0, epoch, 0, &nodes);
                 delegated.chain_len = it.replicas as u8;
                 delegated.chain[2 * nodes.len()..].fill(0xff);
-                delegated.object_version = it.version;
-                delegate::set_directory_clock(&mut delegated, it.delegation);
-                Header { hop_flags: hop_flag::GRANTED, ..delegated }
+                delegated.hop_flags = 0;
+                let delegation = DelegationId::new(it.delegation);
+                GrantedPut { version: it.version, delegation }.put(&mut delegated);
+                delegated
             }
         };
         let first = NodeId(u16::from(stamped.chain[0]) << 8 | u16::from(stamped.chain[1]));
@@ -289,7 +293,7 @@ impl Model {
     /// Not by cutting again and again, as the pipeline does, but from the list of all partitions
     /// that meet the interval.
     fn range(&mut self, tables: &SwitchTables, header: &Header, datagram: &[u8]) -> Vec<Sent> {
-        let (first, last) = (header.match_value, header.match_end());
+        let RangeInterval { first, last } = RangeInterval::of(header);
         let pieces_max = usize::from(header.count.min(32));
         if first > last || pieces_max == 0 {
             return self.drop("bad_body");
@@ -327,8 +331,7 @@ impl Model {
                 continue;
             };
             let mut stamped = grant(header, partition.id.0, partition.epoch.0, 0, &[tail]);
-            stamped.match_value = piece.0;
-            stamped.set_match_end(piece.1);
+            RangeInterval { first: piece.0, last: piece.1 }.put(&mut stamped);
             if made + 1 == pieces_max && next.is_some() {
                 stamped.hop_flags = hop_flag::CUT;
             }

@@ -11,7 +11,8 @@ use std::collections::BTreeMap;
 use switch::Pipeline;
 use testkit::draw::{HASH, any_bounds, endpoint, partitions};
 use wire::{
-    Endpoint, Fields as _, HEADER_LEN, Header, MGET_GROUPS_MAX, MgetKey, Op, Revision, flag,
+    Endpoint, Fields as _, GroupedMget, HEADER_LEN, Header, MGET_GROUPS_MAX, MgetKey, Op, Revision,
+    flag,
 };
 
 const NOW: Instant = Instant::from_unix_ms(1_000);
@@ -75,8 +76,7 @@ fn hinted(tables: &SwitchTables, keys: &[u128], bitmap: u32) -> Vec<u8> {
     let mut bytes = Vec::new();
     wire::emit_mget(&mut bytes, &header, keys);
     let header: &mut [u8; HEADER_LEN] = bytes.first_chunk_mut().unwrap();
-    header.set_group_ends(ends);
-    header.set_group_partitions(partitions);
+    GroupedMget { ends, group: 0, partitions }.write(header);
     bytes
 }
 
@@ -172,15 +172,14 @@ proptest! {
         let right = hinted(&tables, &keys, u32::MAX);
         let mut wrong = right.clone();
         let header: &mut [u8; HEADER_LEN] = wrong.first_chunk_mut().unwrap();
-        header.set_group_ends(ends);
-        header.set_group(group);
-        header.set_group_partitions(partitions);
+        GroupedMget { ends, group, partitions }.write(header);
         let mut sent = split(&mut pipeline(&tables, false), &wrong);
         for (_, request) in &mut sent {
             // What nobody looks at stays as it came.
             let header: &mut [u8; HEADER_LEN] = request.first_chunk_mut().unwrap();
             let right: &[u8; HEADER_LEN] = right.first_chunk().unwrap();
-            header.set_group_partitions(right.group_partitions());
+            let GroupedMget { partitions, .. } = GroupedMget::read(right);
+            GroupedMget { partitions, ..GroupedMget::read(header) }.write(header);
         }
         prop_assert_eq!(sent, split(&mut pipeline(&tables, false), &right));
     }
@@ -201,11 +200,10 @@ fn hints_beyond_those_that_the_header_holds_name_nothing() {
     assert_eq!(tables.partitions[0].keyspace, KeyspaceId(HASH));
     let mut datagram = hinted(&tables, &[1; 32], u32::MAX);
     let header: &mut [u8; HEADER_LEN] = datagram.first_chunk_mut().unwrap();
-    let mut places = header.group_partitions();
+    let GroupedMget { partitions: mut places, .. } = GroupedMget::read(header);
     let again = places.first_chunk::<2>().unwrap().repeat(MGET_GROUPS_MAX);
     places.copy_from_slice(&again);
-    header.set_group_partitions(places);
-    header.set_group_ends(u32::MAX);
+    GroupedMget { ends: u32::MAX, group: 0, partitions: places }.write(header);
     let mut by_hints = pipeline(&tables, true);
     let sent = split(&mut by_hints, &datagram);
     assert_eq!(sent.len(), MGET_GROUPS_MAX, "a group for each key, as far as there are names");

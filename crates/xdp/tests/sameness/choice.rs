@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 use testkit::skip;
-use wire::{DelegationId, Endpoint, Header, Op, RangeBody};
+use wire::{DelegationId, Endpoint, Header, NodeReply, Op, RangeBody, RangeInterval};
 use xdp::Program;
 
 #[test]
@@ -89,7 +89,7 @@ fn a_rate_that_was_said_once_is_not_believed_for_ever() {
     warm_up(&switch, 1);
     let say = |rate| {
         let mut said = says(Op::HotCopied, 2, 5, 1);
-        said.set_rate(rate);
+        NodeReply { rate }.put(&mut said);
         reply(&switch, &said);
         reply(&switch, &Header { load: 60_000, ..says(Op::HotCopied, 3, 5, 1) });
     };
@@ -137,7 +137,7 @@ const TICKS: std::time::Duration = std::time::Duration::from_millis(50);
 fn say_what_waits(switch: &Switch<'_>, loads: &[(u16, u16)]) {
     for &(node, load) in loads {
         let mut said = Header { load, ..says(Op::HotCopied, node, 5, 1) };
-        said.set_rate(100);
+        NodeReply { rate: 100 }.put(&mut said);
         reply(switch, &said);
     }
 }
@@ -236,7 +236,7 @@ fn half_is_slow(switch: &Switch<'_>) {
     for node in READERS {
         let (rate, load) = if is_busy(node) { (60, 60_000) } else { (200, 0) };
         let mut said = Header { load, ..says(Op::HotCopied, node, 5, 2) };
-        said.set_rate(rate);
+        NodeReply { rate }.put(&mut said);
         reply(switch, &said);
     }
 }
@@ -290,7 +290,7 @@ fn pieces_of_a_range_count_where_they_go() {
     warm_up(&switch, 1);
     say_what_waits(&switch, &[(2, 0), (3, 0)]);
     let mut header = Header { op: Op::Range as u8, keyspace: 1, count: 1, ..Header::default() };
-    header.set_match_end(u128::MAX);
+    RangeInterval { first: 0, last: u128::MAX }.put(&mut header);
     let mut range = Vec::new();
     wire::emit(&mut range, &header, &[&RangeBody { limit: 1 }.to_bytes()]);
     let client = Endpoint::from(SocketAddr::from((CLIENT.0, CLIENT.1)));

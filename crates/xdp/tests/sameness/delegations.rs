@@ -17,8 +17,9 @@ use switch::{Pipeline, WriteRoute};
 use testkit::draw;
 use testkit::oracle::model::Sent;
 use wire::{
-    Code, DelegationId, DirectoryClock, DropReason, Endpoint, Fields as _, Generation, HEADER_LEN,
-    Header, Op, Revision, Version, hop_flag,
+    ClientReply, ClientWrite, Code, DelegationId, DirectoryClock, DropReason, Endpoint,
+    Fields as _, Generation, GrantedPut, HEADER_LEN, Header, HomeWrite, KeyReply, Op, Revision,
+    Version, hop_flag,
 };
 
 /// A PUT of a delegated key, new or a copy of another, or what a node says of one.
@@ -55,17 +56,15 @@ pub(crate) fn delegated(
         wire::emit(&mut bytes, &header, &[&[0; 8], b"v"]);
         let first_sent =
             [directory_clock, directory_clock, directory_clock.saturating_sub(1), 0][draw(4)];
-        bytes
-            .first_chunk_mut::<HEADER_LEN>()
-            .unwrap()
-            .set_directory_clock(DirectoryClock::new(first_sent));
+        ClientWrite { first_sent: DirectoryClock::new(first_sent) }
+            .write(bytes.first_chunk_mut().unwrap());
         let client = SocketAddr::from(([10, 1, 0, 1], 7));
         return Some((client.into(), bytes));
     }
     let client = Endpoint::from(SocketAddr::from(([10, 200, 0, 1], 9)));
     header.op = Op::PutReply as u8;
     (header.node, header.reply_addr, header.reply_port) = (node.id.0, client.addr, client.port);
-    header.object_version = Version::new(draw(12) as u64);
+    KeyReply { version: Version::new(draw(12) as u64) }.put(&mut header);
     if kind == 0 {
         header.code = Code::Delegated as u8;
         header.chain[8..].copy_from_slice(&delegation.number.get().to_be_bytes());
@@ -99,10 +98,8 @@ fn put(client: u64, seq: u64, first_sent: u64, lag: u16) -> Vec<u8> {
         Header { op, keyspace: 1, keyhash: KEYHASH, client, seq, lag, ..Header::default() };
     let mut bytes = Vec::new();
     wire::emit(&mut bytes, &header, &[&[0; 8], b"k", b"v"]);
-    bytes
-        .first_chunk_mut::<HEADER_LEN>()
-        .unwrap()
-        .set_directory_clock(DirectoryClock::new(first_sent));
+    ClientWrite { first_sent: DirectoryClock::new(first_sent) }
+        .write(bytes.first_chunk_mut().unwrap());
     bytes
 }
 
@@ -117,7 +114,8 @@ fn say_delegated(seq: u64, delegation: u64, leave: u64) -> Vec<u8> {
 /// Hop flags, version, and what stands for the moment or the delegation.
 fn grants(datagram: &[u8]) -> (u8, u64, u64) {
     let header = datagram.first_chunk::<HEADER_LEN>().unwrap();
-    (header.hop_flags(), header.object_version().get(), header.directory_clock().get())
+    let HomeWrite { granted, clock } = HomeWrite::read(header);
+    (header.hop_flags(), granted.get(), clock.get())
 }
 
 /// What is known of the key at the sockets and in the kernel.
@@ -196,7 +194,7 @@ fn program_and_sockets_give_stamps_from_one_table() {
     // The word comes to the socket: in fragments, say.
     let told = both.socket(addr(HOME), &say_delegated(1, 2, 40)).unwrap();
     assert_eq!(
-        told.first_chunk::<HEADER_LEN>().unwrap().reply_directory_clock(),
+        ClientReply::read(told.first_chunk().unwrap()).clock,
         DirectoryClock::new(directory_clock(2, 1))
     );
     assert_eq!(both.puts(&put(7, 1, directory_clock(2, 0), 0)), Some((GRANTED, 41, 2)));
@@ -267,7 +265,7 @@ fn whoever_a_write_was_stamped_for_is_asked_once_it_is_acknowledged() {
         let nodes: BTreeSet<u16> = ids.filter(|id| *id != wire::NOBODY).collect();
         assert_eq!(nodes.len(), 1 + usize::from(copies));
         let first = u16::from_be_bytes([chain[0], chain[1]]);
-        let done = says(Op::PutReply, first, header.object_version().get(), 0);
+        let done = says(Op::PutReply, first, GrantedPut::read(header).version.get(), 0);
         let done = bytes(&Header { client: 7, seq, hop_flags: GRANTED, ..done });
         if by_kernel {
             let from = Endpoint::from(addr(first));
@@ -439,7 +437,7 @@ fn each_request_has_one_stamp_among_processors() {
                         match kernel_directory.delegate(&mut header) {
                             Err(DropReason::Contended) => {}
                             Ok(WriteRoute::Delegated) => {
-                                break Ok((header.object_version(), header.chain()));
+                                break Ok((GrantedPut::read(&header).version, header.chain()));
                             }
                             other => break Err(other),
                         }

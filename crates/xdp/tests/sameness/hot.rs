@@ -20,8 +20,8 @@ use testkit::draw::{any_draw, any_tables, datagram};
 use testkit::oracle::model::{Model, Sent};
 use testkit::orders::{any_orders, done, order_for, warm};
 use wire::{
-    DelegationId, Endpoint, Generation, HEADER_LEN, Header, MgetKey, Op, Revision, Version,
-    hop_flag,
+    DelegationId, Endpoint, Generation, HEADER_LEN, Header, HotAnswer, HotGet, MgetKey, Op,
+    Revision, Version, hop_flag,
 };
 use xdp::{Program, layout};
 
@@ -104,7 +104,9 @@ impl Readers {
         for (_, bytes) in sent {
             let header = Header::read(bytes.first_chunk().unwrap());
             let ids = header.chain.as_chunks::<2>().0.iter().map(|id| u16::from_be_bytes(*id));
-            let name = (header.keyspace, header.keyhash, header.object_version);
+            // The version of the grant, or the floor.
+            let HotGet { floor: version, .. } = HotGet::of(&header);
+            let name = (header.keyspace, header.keyhash, version);
             if header.op == Op::Put as u8 && header.hop_flags & hop_flag::GRANTED != 0 {
                 self.of.insert(name, ids.skip(header.chain_len.into()).collect());
             } else if header.op == Op::Get as u8 && header.hop_flags & hop_flag::HOT != 0 {
@@ -251,13 +253,13 @@ pub(crate) fn says(op: Op, node: u16, version: u64, generation: u64) -> Header {
         keyspace: 1,
         keyhash: KEYHASH,
         hop_flags: hop_flag::NEWEST,
-        object_version: Version::new(version),
         node,
         reply_addr: client.addr,
         reply_port: client.port,
         ..Header::default()
     };
-    header.chain[8..].copy_from_slice(&generation.to_be_bytes());
+    let (version, generation) = (Version::new(version), Generation::new(generation));
+    HotAnswer { version, generation }.put(&mut header);
     header
 }
 
@@ -286,8 +288,8 @@ pub(crate) fn asks(switch: &Switch<'_>) -> (u16, Option<(u64, u64)>) {
     let header = Header::read(datagram.first_chunk().unwrap());
     let node = u16::from(header.chain[1]);
     assert_eq!(*to, Endpoint::from(addr(node)));
-    let generation = u64::from_be_bytes(*header.chain[8..].first_chunk().unwrap());
-    (node, (header.hop_flags == hop_flag::HOT).then_some((header.object_version.get(), generation)))
+    let HotGet { floor, generation } = HotGet::of(&header);
+    (node, (header.hop_flags == hop_flag::HOT).then_some((floor.get(), generation.get())))
 }
 
 /// Proves the key at version 5, which node 2 holds.
@@ -420,13 +422,13 @@ fn what_passes_the_socket_raises_the_floor_in_the_kernel() {
     let from = SocketAddr::from((CLIENT.0, CLIENT.1));
     let (to, header) = passes(from, &get);
     assert_eq!((to, header.hop_flags), (addr(HOME).into(), hop_flag::HOT));
-    assert_eq!(header.object_version, Version::new(AT_TAIL));
+    assert_eq!(HotGet::of(&header).floor, Version::ABOVE_ALL);
     passes(addr(2), &says(Op::HotCopied, 2, 7, 1));
     let (to, header) = passes(from, &get);
-    assert_eq!((to, header.object_version, header.chain_len), (addr(2).into(), Version::new(7), 1));
-    assert_eq!(header.chain[8..], 1_u64.to_be_bytes());
+    let read = HotGet { floor: Version::new(7), generation: Generation::new(1) };
+    assert_eq!((to, HotGet::of(&header), header.chain_len), (addr(2).into(), read, 1));
     let (to, header) = passes(from, &Header { flags: wire::flag::AT_HOME, ..get });
-    assert_eq!((to, header.object_version), (addr(HOME).into(), Version::new(AT_TAIL)));
+    assert_eq!((to, HotGet::of(&header).floor), (addr(HOME).into(), Version::ABOVE_ALL));
     assert_eq!(switch.counts().dropped.len(), 0);
 }
 

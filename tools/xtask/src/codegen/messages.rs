@@ -3,7 +3,7 @@
 
 use super::rust::{ident, rust_type, rustfmt};
 use crate::layout::{Field, Layout, Message};
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use std::fmt::Write;
 
 /// The text of `crates/wire/src/messages.rs`, as rustfmt leaves it.
@@ -11,7 +11,7 @@ pub(crate) fn generate(layout: &Layout) -> Result<String> {
     let mut out = String::from(
         "//! What each message says in its header, beside what is always there. Generated from \
          `spec/layout.toml` by `cargo xtask codegen`; do not edit.\n\n\
-         use crate::layout::{Fields, HEADER_LEN, Header, hop_flag};\n\
+         use crate::layout::{Fields, HEADER_LEN, Header, Said, hop_flag};\n\
          use crate::number::{DelegationId, DirectoryClock, Generation, Version};\n",
     );
     for message in &layout.messages {
@@ -65,19 +65,17 @@ fn structure(out: &mut String, layout: &Layout, message: &Message) -> Result<()>
 }
 
 /// The fields of a header that lie where this one does, with the first byte of each that it takes,
-/// and how many: all of a number, or some of a field of bytes.
-fn under<'a>(layout: &'a Layout, field: &Field) -> Result<Vec<(&'a Field, usize, usize)>> {
+/// and how many.
+fn under<'a>(layout: &'a Layout, field: &Field) -> Vec<(&'a Field, usize, usize)> {
     let (first, end) = (field.at, field.at + field.size);
     let mut under = Vec::new();
     for it in layout.fields.iter().filter(|it| !it.overlay) {
         let (from, to) = (it.at.max(first), (it.at + it.size).min(end));
         if from < to {
-            let whole = it.bytes || to - from == it.size;
-            ensure!(whole, "{} takes a part of the number {}", field.name, it.name);
             under.push((it, from - it.at, to - from));
         }
     }
-    Ok(under)
+    under
 }
 
 fn from_header(layout: &Layout, field: &Field) -> Result<String> {
@@ -87,19 +85,24 @@ fn from_header(layout: &Layout, field: &Field) -> Result<String> {
     let size = field.size;
     let mut code = format!("{{\nlet mut bytes = [0; {size}];\n");
     let mut at = 0;
-    for (it, from, len) in under(layout, field)? {
+    for (it, from, len) in under(layout, field) {
         let name = ident(&it.name);
+        let own = super::rust::bytes(it.type_name, &format!("header.{name}"));
         let bytes = if it.bytes {
             format!("crate::bytes::get::<{from}, {len}, {}>(&header.{name})", it.size)
-        } else if it.type_name.is_some() {
-            format!("header.{name}.get().to_be_bytes()")
+        } else if len == it.size {
+            own
         } else {
-            format!("header.{name}.to_be_bytes()")
+            format!("crate::bytes::get::<{from}, {len}, {}>(&{own})", it.size)
         };
         writeln!(code, "crate::bytes::put::<{at}, {len}, {size}>(&mut bytes, {bytes});")?;
         at += len;
     }
-    Ok(code + &super::rust::number(field.type_name, size, "bytes") + "\n}")
+    let value = match field.bytes {
+        true => "bytes".to_owned(),
+        false => super::rust::number(field.type_name, size, "bytes"),
+    };
+    Ok(format!("{code}{value}\n}}"))
 }
 
 fn into_header(out: &mut String, layout: &Layout, field: &Field, value: &str) -> Result<()> {
@@ -108,16 +111,26 @@ fn into_header(out: &mut String, layout: &Layout, field: &Field, value: &str) ->
         return Ok(());
     }
     let size = field.size;
-    writeln!(out, "let bytes = {};", super::rust::bytes(field.type_name, value))?;
+    let bytes = match field.bytes {
+        true => value.to_owned(),
+        false => super::rust::bytes(field.type_name, value),
+    };
+    writeln!(out, "let bytes = {bytes};")?;
     let mut at = 0;
-    for (it, from, len) in under(layout, field)? {
+    for (it, from, len) in under(layout, field) {
         let name = ident(&it.name);
         let part = format!("crate::bytes::get::<{at}, {len}, {size}>(&bytes)");
         if it.bytes {
             let to = format!("crate::bytes::put::<{from}, {len}, {}>", it.size);
             writeln!(out, "{to}(&mut header.{name}, {part});")?;
-        } else {
+        } else if len == it.size {
             let number = super::rust::number(it.type_name, len, &part);
+            writeln!(out, "header.{name} = {number};")?;
+        } else {
+            let own = super::rust::bytes(it.type_name, &format!("header.{name}"));
+            let number = super::rust::number(it.type_name, it.size, "whole");
+            writeln!(out, "let mut whole = {own};")?;
+            writeln!(out, "crate::bytes::put::<{from}, {len}, {}>(&mut whole, {part});", it.size)?;
             writeln!(out, "header.{name} = {number};")?;
         }
         at += len;

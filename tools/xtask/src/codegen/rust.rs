@@ -20,7 +20,7 @@ pub(crate) fn generate(layout: &Layout) -> Result<String> {
         bits(&mut out, flags)?;
     }
     header(&mut out, &layout.fields)?;
-    accessors(&mut out, &layout.fields)?;
+    accessors(&mut out, layout)?;
     for body in &layout.bodies {
         structure(&mut out, body)?;
     }
@@ -116,9 +116,19 @@ fn header(out: &mut String, fields: &[Field]) -> Result<()> {
     Ok(())
 }
 
-fn accessors(out: &mut String, fields: &[Field]) -> Result<()> {
+/// Two traits: what anybody may read and write in place, and what means something else in each
+/// message, which goes by the message (`crates/wire/src/messages.rs`).
+fn accessors(out: &mut String, layout: &Layout) -> Result<()> {
+    let (said, common): (Vec<_>, Vec<_>) =
+        layout.fields.iter().partition(|field| layout.is_said(field));
     writeln!(out, "\n/// The header fields in place, for readers and rewriters of raw bytes.")?;
-    writeln!(out, "pub trait Fields {{")?;
+    access(out, "pub trait Fields", &common)?;
+    writeln!(out, "\n/// Those that only messages read and write.")?;
+    access(out, "pub(crate) trait Said", &said)
+}
+
+fn access(out: &mut String, head: &str, fields: &[&Field]) -> Result<()> {
+    writeln!(out, "{head} {{")?;
     for f in fields {
         let (name, kind) = (ident(&f.name), rust_type(f));
         writeln!(out, "/// {}\n#[must_use]\nfn {name}(&self) -> {kind};", f.doc)?;
@@ -129,7 +139,8 @@ fn accessors(out: &mut String, fields: &[Field]) -> Result<()> {
             ident(&f.name)
         )?;
     }
-    writeln!(out, "}}\n\nimpl Fields for [u8; HEADER_LEN] {{")?;
+    let name = head.rsplit(' ').next().unwrap_or_default();
+    writeln!(out, "}}\n\nimpl {name} for [u8; HEADER_LEN] {{")?;
     for f in fields {
         let (name, kind) = (ident(&f.name), rust_type(f));
         let (at, size) = (f.at, f.size);

@@ -1,7 +1,7 @@
 //! One cached key: when its value may be shown, and when not.
 
 use super::heat::Candidate;
-use wire::{Body, Code, Fields as _, HEADER_LEN, Op, Version, flag};
+use wire::{Body, Code, Fields as _, HEADER_LEN, KeyReply, Op, Version, flag};
 
 /// The longest value that is cached: NetCache has 16 bytes in each of 8 stages.
 pub(super) const VALUE_MAX: usize = 128;
@@ -86,7 +86,7 @@ impl Entry {
         if !code.is_some_and(Code::is_decided) {
             return;
         }
-        let version = header.object_version();
+        let KeyReply { version } = KeyReply::read(header);
         self.raise(version);
         match body {
             Some(body @ Body::GetReply(_)) => {
@@ -111,10 +111,11 @@ impl Entry {
         if header.seq() < self.since || !code.is_some_and(Code::is_decided) {
             return;
         }
-        self.raise(header.object_version());
+        let KeyReply { version } = KeyReply::read(header);
+        self.raise(version);
         self.proven = true;
         if let Some(value) = cacheable(code, body) {
-            self.show(header.object_version(), value.to_vec());
+            self.show(version, value.to_vec());
         }
     }
 

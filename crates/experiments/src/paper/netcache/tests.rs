@@ -8,7 +8,7 @@ use cluster::{
     PartitionId, SwitchControl as _, SwitchTables,
 };
 use std::collections::BTreeSet;
-use wire::{Revision, Version, flag};
+use wire::{KeyReply, Revision, Version, flag};
 
 const INCARNATION: Incarnation = Incarnation(1);
 const KEY: &[u8] = b"key";
@@ -204,7 +204,7 @@ impl Home {
             self.written.insert(header.seq(), self.version);
         }
         let written = self.written.get(&header.seq()).filter(|_| packet.op() == Op::Put);
-        let reply = Header {
+        let mut reply = Header {
             op: packet.op().reply() as u8,
             node: 1,
             reply_addr: header.reply_addr(),
@@ -214,9 +214,10 @@ impl Home {
             keyspace: header.keyspace(),
             client: header.client(),
             seq: header.seq(),
-            object_version: Version::new(written.copied().unwrap_or(self.version)),
             ..Header::default()
         };
+        let version = Version::new(written.copied().unwrap_or(self.version));
+        KeyReply { version }.put(&mut reply);
         let mut answer = Vec::new();
         let fixed = GetReplyBody { expiry_ms: self.expiry_ms, now_ms: 0 }.to_bytes();
         let found: [&[u8]; 2] = [&fixed, &self.value];
@@ -240,7 +241,7 @@ fn a_hot_key_is_fetched_and_then_answered_by_the_switch_as_its_home_would() {
     let (request, from) = (rig.get(), CLIENT);
     let [(_, answer)] = rig.pass(from, &request).try_into().unwrap();
     let header = *Packet::parse(&answer).unwrap().header();
-    assert_eq!((header.object_version(), header.keyspace()), (Version::new(1), 1));
+    assert_eq!((KeyReply::read(&header).version, header.keyspace()), (Version::new(1), 1));
     assert_eq!(rig.fetches(), [] as [Vec<u8>; 0], "once is enough");
 }
 
@@ -544,7 +545,7 @@ fn play(seed: u64, forgetful: bool) -> (u64, u64) {
                 continue;
             }
             let header = *Packet::parse(&bytes).unwrap().header();
-            let version = header.object_version();
+            let KeyReply { version } = KeyReply::read(&header);
             by_switch += u64::from(header.node() == 0);
             if header.op() == Op::GetReply as u8 {
                 stale += u64::from(version < Version::new(floors[&header.seq()]));

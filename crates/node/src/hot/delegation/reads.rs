@@ -6,7 +6,7 @@ use crate::replica::Replica;
 use crate::shard::context::Context;
 use crate::shard::reply::{reply_header, send};
 use cluster::{KeyspaceId, Mutant};
-use wire::{Code, Header, HotGet, Op, Version, flag, hop_flag};
+use wire::{Code, Header, HotGet, KeyReply, Op, Version, flag, hop_flag};
 
 impl Replica {
     /// Answers a GET of a key that is delegated, of which the tail holds at most a copy: what it
@@ -24,7 +24,7 @@ impl Replica {
         let keyspace = self.member.partition.keyspace;
         let direct = request.hop_flags & hop_flag::DIRECT != 0;
         let hot = request.hop_flags & hop_flag::HOT != 0 && !direct;
-        let floor = if hot { request.object_version } else { Version::ABOVE_ALL };
+        let floor = if hot { HotGet::of(request).floor } else { Version::ABOVE_ALL };
         if hot && answer_copy(ctx, request, keyspace, key, floor) {
             return true;
         }
@@ -43,7 +43,7 @@ impl Replica {
             // Nothing that was shown before the key left is newer than what is here: that proves an
             // entry that came before, and the client asks again.
             header.hop_flags |= hop_flag::NEWEST;
-            header.object_version = version;
+            KeyReply { version }.put(&mut header);
         }
         send(ctx, &header, &[]);
         true

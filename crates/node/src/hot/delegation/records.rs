@@ -123,10 +123,10 @@ impl Delegations {
 
     /// What a write is that was stamped with this version, or (0) with none.
     fn arrival(&self, request: &Header, installed: Revision, switch: Incarnation) -> Arrival {
-        let stamped = request.object_version;
-        let passed = HomeWrite::of(request).clock.order();
+        let HomeWrite { granted: stamped, clock } = HomeWrite::of(request);
+        let passed = clock.order();
         let ended = self.over.iter().map(|delegation| delegation.ended).max().unwrap_or_default();
-        if stamped != Version::NONE {
+        if !stamped.is_none() {
             let delegation =
                 self.over.iter().find(|delegation| spans(delegation.delegated_at, stamped));
             return match delegation {
@@ -273,7 +273,7 @@ impl DelegationTable {
     /// pending.
     pub(crate) fn arrival<E>(&self, ctx: &Context<'_, E>, request: &Header, key: &[u8]) -> Arrival {
         let arrival = match self.get(key) {
-            None if request.object_version == Version::NONE => return Arrival::New,
+            None if HomeWrite::of(request).granted.is_none() => return Arrival::New,
             None => Arrival::Forgotten,
             Some(delegations) => delegations.arrival(request, ctx.hot.revision(), ctx.hot.switch()),
         };

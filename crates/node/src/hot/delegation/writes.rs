@@ -12,9 +12,9 @@ use cluster::is_plausible_revision;
 use cluster::{Delegation, Keyspace, KeyspaceId, Mutant, NodeId, PartitionId};
 use machine::Outbox;
 use wire::{
-    CHAIN_MAX, Code, DelegationCommitBody, DelegationFetchBody, DelegationFoundBody, DelegationId,
-    DropReason, Endpoint, Fields, Found, GrantedPut, HEADER_LEN, Header, Op, Packet, Version,
-    hop_flag,
+    CHAIN_MAX, Code, DelegationCommit, DelegationCommitBody, DelegationFetchBody, DelegationFound,
+    DelegationFoundBody, DelegationId, DropReason, Endpoint, Fields, Found, GrantedPut, HEADER_LEN,
+    Header, KeyReply, Op, Packet, Version, hop_flag,
 };
 
 /// Whether a request comes from the node before this one in the chain of a delegated write.
@@ -42,7 +42,7 @@ pub(crate) fn handle_delegated<E: Engine>(
     }
     let granted = GrantedPut::of(header);
     let can_be = is_plausible_revision(ctx.now, granted.delegation.order())
-        && header.object_version.is_plausible();
+        && granted.version.is_plausible();
     if !can_be {
         return Err(DropReason::Implausible);
     }
@@ -63,8 +63,8 @@ pub(crate) fn handle_delegated<E: Engine>(
     }
     let next = member(place + 1);
     let commits = next.is_none() || ctx.mutant.is(Mutant::CopyUncommitted);
-    let version = header.object_version;
-    let of = (granted.delegation, version);
+    let GrantedPut { version, delegation: number } = granted;
+    let of = (number, version);
     let news = ctx.hot.held.take_write(ctx.engine, (keyspace.id, key), of, value, commits);
     if news && commits {
         ctx.counters.hot_delegated_writes += 1;
@@ -76,7 +76,8 @@ pub(crate) fn handle_delegated<E: Engine>(
     if let Some(next) = next {
         return pass_on(ctx, next, packet, header);
     }
-    let reply = Header { object_version: version, ..reply_header(ctx, header, Op::Put, Code::Ok) };
+    let mut reply = reply_header(ctx, header, Op::Put, Code::Ok);
+    KeyReply { version }.put(&mut reply);
     send(ctx, &reply, &[]);
     ctx.heat.see_hot(keyspace.id, header.keyhash, key, Use::Write);
     Ok(())
@@ -139,7 +140,6 @@ fn propagate<E>(
         match_value: header.match_value,
         keyhash: header.keyhash,
         keyspace: header.keyspace,
-        object_version: record.version,
         ..Header::default()
     };
     let of_grant = Header { hop_flags: if known { hop_flag::GRANTED } else { 0 }, ..copy };
@@ -148,16 +148,23 @@ fn propagate<E>(
     let readers: Vec<Endpoint> = packet.readers().map(NodeId).filter_map(endpoint).collect();
     let more: Vec<Endpoint> = more.filter_map(endpoint).collect();
     ctx.counters.hot_copies_sent += (readers.len() + more.len()) as u64;
-    push_commits(ctx.out, &told, &of_grant, (GrantedPut::of(header).delegation, key));
-    push_copies(ctx.out, &readers, &of_grant, key, Some(record));
-    push_copies(ctx.out, &more, &copy, key, Some(record));
+    push_commits(ctx.out, &told, &of_grant, GrantedPut::of(header), key);
+    let state = (key, record.version);
+    push_copies(ctx.out, &readers, &of_grant, state, Some(record));
+    push_copies(ctx.out, &more, &copy, state, Some(record));
 }
 
-/// Tells nodes that a write that they have passed on, of the version in the header, is committed.
-fn push_commits(out: &mut Outbox, to: &[Endpoint], header: &Header, of: (DelegationId, &[u8])) {
-    let (delegation, key) = of;
+/// Tells nodes that a write that they have passed on is committed.
+fn push_commits(
+    out: &mut Outbox,
+    to: &[Endpoint],
+    header: &Header,
+    GrantedPut { version, delegation }: GrantedPut,
+    key: &[u8],
+) {
     let key_len = u16::try_from(key.len()).expect("keys are at most KEY_MAX long");
-    let header = Header { op: Op::DelegationCommit as u8, key_len, ..*header };
+    let mut header = Header { op: Op::DelegationCommit as u8, key_len, ..*header };
+    DelegationCommit { version }.put(&mut header);
     let body = DelegationCommitBody { delegation }.to_bytes();
     for to in to {
         out.push(*to, |out| {
@@ -173,7 +180,8 @@ pub(crate) fn handle_commit<E>(
     header: &Header,
     (delegation, key): (DelegationId, &[u8]),
 ) {
-    let (keyspace, version) = (KeyspaceId(header.keyspace), header.object_version);
+    let keyspace = KeyspaceId(header.keyspace);
+    let DelegationCommit { version } = DelegationCommit::of(header);
     if let Some(value) = ctx.hot.held.commit((keyspace, key), delegation, version) {
         let record = Record { version, expiry_ms: 0, tombstone: false, value: &value };
         let held = ctx.hot.held.keep(keyspace, key, &record);
@@ -201,13 +209,13 @@ pub(crate) fn handle_fetch<E>(
         None => (Version::NONE, Found::Nothing),
     };
     let (kind, value) = found.parts();
-    let answer = Header {
+    let mut answer = Header {
         op: Op::DelegationFound as u8,
         node: ctx.directory.me.0,
         load: ctx.load,
-        object_version: version,
         ..*header
     };
+    DelegationFound { version }.put(&mut answer);
     let body = DelegationFoundBody { delegation: fixed.delegation, kind }.to_bytes();
     if ctx.leased {
         ctx.out.push(from, |out| {

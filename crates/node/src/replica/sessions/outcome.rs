@@ -8,7 +8,7 @@ pub(crate) struct Outcome {
     /// The client's operation.
     pub(crate) origin: Op,
     pub(crate) code: Code,
-    /// What `object_version` of the reply says.
+    /// The version that the reply says.
     pub(crate) version: Version,
     /// The sum of an INCR; the step at which a batch failed.
     pub(crate) result: u64,

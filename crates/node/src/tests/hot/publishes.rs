@@ -81,7 +81,7 @@ fn a_reader_that_a_multiget_asks_in_vain_says_so_to_the_switch() {
     assert_eq!((chain.mget(READER, Some(1)), chain.publishes().len()), ((Code::Ok, 1), 0));
     assert_eq!(chain.mget(READER, Some(2)).0, Code::NotHere);
     let [header] = chain.publishes()[..] else { panic!("it says nothing") };
-    let says = (header.code, header.hop_flags, header.node, header.object_version);
+    let says = (header.code, header.hop_flags, header.node, HotAnswer::of(&header).version);
     assert_eq!(says, (Code::NotHere as u8, 0, 1, Version::NONE));
     assert_eq!(
         (HotAnswer::of(&header).generation, header.keyhash),
