@@ -97,3 +97,4 @@ pub use crate::page::{Page, PageStart};
 pub use crate::request::{Change, Condition, Expect, Expiry, New, Request, StartError, Step};
 pub use crate::service::{SERVICES_MAX, Services};
 pub use crate::tickets::Tickets;
+pub use wire::Version;
