@@ -39,11 +39,15 @@ impl Cores {
 
     /// Starts a process all of whose threads stay on the servers' core.
     pub(crate) fn spawn_server(&self, command: &mut Command) -> std::io::Result<Child> {
-        // Children inherit where their parent runs.
+        self.as_server(|| command.spawn())
+    }
+
+    /// Does this on the servers' core: children inherit where their parent runs.
+    pub(crate) fn as_server<T>(&self, job: impl FnOnce() -> T) -> T {
         pin(self.server);
-        let child = command.spawn();
+        let done = job();
         pin(self.client);
-        child
+        done
     }
 
     /// A line for people.

@@ -6,14 +6,16 @@ use crate::load::cores::Cores;
 use crate::pipe::Pipe;
 use crate::pipe::redis;
 use crate::rack::lab::{Lab, NODES, soft_interrupt_threads};
+use ::lab::process::Running;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use std::collections::VecDeque;
-use std::io::{self, Write as _};
+use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::os::fd::{AsFd as _, BorrowedFd};
-use std::process::{Child, Command, Stdio};
+use std::path::Path;
+use std::process::{Command, Stdio};
 use std::time::Duration;
-use tempfile::NamedTempFile;
+use tempfile::TempDir;
 
 const REDIS_PORT: u16 = 6379;
 /// Where nutcracker listens: at the address of the rack's switch.
@@ -25,24 +27,14 @@ fn server(id: u16) -> SocketAddr {
     (Ipv4Addr::new(10, 77, 1, id), REDIS_PORT).into()
 }
 
-/// A process on a host of a rack; ends when this is dropped.
-#[derive(Debug)]
-struct Process(Child);
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        // It keeps nothing; it may have ended by itself.
-        self.0.kill().ok();
-        self.0.wait().expect("our own child");
-    }
-}
-
 /// Redis servers, and what forwards to them.
 #[derive(Debug)]
 pub(crate) struct RedisRack {
-    servers: Vec<Process>,
+    servers: Vec<Running>,
     /// `None` if nutcracker is not installed.
-    forwarder: Option<(Process, NamedTempFile)>,
+    forwarder: Option<Running>,
+    /// What they print, and the forwarder's configuration.
+    _files: TempDir,
 }
 
 /// Whether a program can be started; says how to get it if not.
@@ -67,15 +59,17 @@ impl RedisRack {
         if !is_installed("redis-server") {
             return None;
         }
-        let servers = (1..=NODES).map(|id| start_redis(cores, lab, id)).collect();
-        let forwarder = is_installed("nutcracker").then(|| start_forwarder(cores, lab));
-        Some(Self { servers, forwarder })
+        let files = TempDir::new().expect("a temporary directory");
+        let place = |host| Place { cores, lab, host, files: files.path() };
+        let servers = (1..=NODES).map(|id| start_redis(place(format!("n{id}")), id)).collect();
+        let forwarder = is_installed("nutcracker").then(|| start_forwarder(place("sw".to_owned())));
+        Some(Self { servers, forwarder, _files: files })
     }
 
     /// Processes that work for a client.
     pub(crate) fn pids(&self) -> Vec<u32> {
-        let forwarder = self.forwarder.iter().map(|(process, _)| process);
-        let ours = self.servers.iter().chain(forwarder).map(|Process(child)| child.id());
+        let ours = self.servers.iter().chain(&self.forwarder);
+        let ours = ours.map(|it| it.pid().as_raw().cast_unsigned());
         ours.chain(soft_interrupt_threads()).collect()
     }
 
@@ -91,18 +85,26 @@ impl RedisRack {
     }
 }
 
-fn start_redis(cores: &Cores, lab: &Lab, id: u16) -> Process {
+/// Where a server runs, and where its files are.
+struct Place<'a> {
+    cores: &'a Cores,
+    lab: &'a Lab,
+    host: String,
+    files: &'a Path,
+}
+
+fn start_redis(place: Place<'_>, id: u16) -> Running {
     let (at, port) = (server(id), REDIS_PORT.to_string());
     let mut command = Command::new("redis-server");
     command
         .args(["--bind", &at.ip().to_string(), "--port", &port, "--save", ""])
         .args(["--appendonly", "no", "--io-threads", "1", "--daemonize", "no"])
         .args(["--protected-mode", "no", "--loglevel", "warning"]);
-    start(cores, lab, &format!("n{id}"), command, at)
+    start(&place, command, at)
 }
 
 /// nutcracker with one connection to each server.
-fn start_forwarder(cores: &Cores, lab: &Lab) -> (Process, NamedTempFile) {
+fn start_forwarder(place: Place<'_>) -> Running {
     let servers = (1..=NODES).map(|id| format!("    - {}:1 n{id}\n", server(id)));
     let config = format!(
         "rack:\n  listen: {FORWARDER}\n  redis: true\n  hash: fnv1a_64\n  \
@@ -110,23 +112,25 @@ fn start_forwarder(cores: &Cores, lab: &Lab) -> (Process, NamedTempFile) {
          server_connections: 1\n  servers:\n{}",
         servers.collect::<String>()
     );
-    let mut file = NamedTempFile::new().expect("a temporary file");
-    file.write_all(config.as_bytes()).expect("room for it");
+    let file = place.files.join("nutcracker.yml");
+    std::fs::write(&file, config).expect("room for it");
     let mut command = Command::new("nutcracker");
-    command.arg("-c").arg(file.path()).args(["-a", "127.0.0.1"]);
-    (start(cores, lab, "sw", command, FORWARDER), file)
+    command.arg("-c").arg(file).args(["-a", "127.0.0.1"]);
+    start(&place, command, FORWARDER)
 }
 
 /// How long a server may take to listen.
 const START_MAX: Duration = Duration::from_secs(10);
 
-fn start(cores: &Cores, lab: &Lab, host: &str, mut command: Command, at: SocketAddr) -> Process {
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    let child = lab.on(host, || cores.spawn_server(&mut command)).expect("it is installed");
-    let mut process = Process(child);
+fn start(place: &Place<'_>, mut command: Command, at: SocketAddr) -> Running {
+    let Place { cores, lab, host, files } = place;
+    command.stdin(Stdio::null());
+    let log = files.join(format!("{host}.log"));
+    let run = || cores.as_server(|| Running::start(&mut command, log));
+    let mut process = lab.on(host, run).expect("it is installed");
     let started = now();
     while lab.on("c0", || TcpStream::connect(at)).is_err() {
-        let ended = process.0.try_wait().expect("our own child");
+        let ended = process.end();
         assert!(ended.is_none(), "{command:?} ended by itself: {ended:?}");
         assert!(started.elapsed() < START_MAX, "{command:?} does not listen");
         std::thread::park_timeout(Duration::from_millis(5));

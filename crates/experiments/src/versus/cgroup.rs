@@ -2,6 +2,7 @@
 
 use anyhow::{Context, Result, bail};
 use console::note;
+use nix::unistd::Pid;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -39,7 +40,7 @@ impl Group {
     }
 
     /// Takes a process in, with all its threads.
-    pub(crate) fn take(&self, pid: u32) -> Result<()> {
+    pub(crate) fn take(&self, pid: Pid) -> Result<()> {
         self.write("cgroup.procs", &pid.to_string())
     }
 

@@ -2,33 +2,30 @@
 
 use super::cgroup::Group;
 use anyhow::{Context, Result};
+use lab::process::{Running, tied};
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeVal;
-use std::fs::{self, File};
+use std::fs;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 /// A process that ends when this is dropped, or this program ends.
 #[derive(Debug)]
-pub(crate) struct Process(Child);
+pub(crate) struct Process(Running);
 
 impl Process {
     /// Starts a program; what it prints goes to a file in `logs`.
     pub(crate) fn start(program: &str, arguments: &[String], logs: &Path) -> Result<Self> {
         let name = Path::new(program).file_name().unwrap_or_default().to_string_lossy();
         let number = fs::read_dir(logs).context("no directory for logs")?.count();
-        let log = File::create(logs.join(format!("{number}-{name}.log"))).context("no log file")?;
-        let mut command = Command::new("setpriv");
-        command.args(["--pdeathsig", "KILL", "--", program]).args(arguments);
-        command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
-        let child = command.spawn().with_context(|| format!("cannot start {program}"))?;
-        Ok(Self(child))
+        let log = logs.join(format!("{number}-{name}.log"));
+        let running = Running::start(tied(Path::new(program)).args(arguments), log);
+        running.with_context(|| format!("cannot start {program}")).map(Self)
     }
 
     /// Processor time so far, of the threads that there are.
     pub(crate) fn cpu(&self) -> Result<Duration> {
-        let tasks = format!("/proc/{}/task", self.0.id());
+        let tasks = format!("/proc/{}/task", self.0.pid());
         let mut nanoseconds = 0;
         for task in fs::read_dir(&tasks).context("a server has ended by itself")? {
             let path = task?.path().join("schedstat");
@@ -37,14 +34,6 @@ impl Process {
             nanoseconds += text.split(' ').next().and_then(|it| it.parse().ok()).unwrap_or(0);
         }
         Ok(Duration::from_nanos(nanoseconds))
-    }
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        // It may have ended by itself.
-        self.0.kill().ok();
-        self.0.wait().expect("our own child");
     }
 }
 
@@ -66,7 +55,7 @@ impl Limited {
     ) -> Result<Self> {
         let group = Group::new(&format!("keyway-bench-{}-{name}", std::process::id()))?;
         let process = Process::start(program, arguments, logs)?;
-        group.take(process.0.id())?;
+        group.take(process.0.pid())?;
         Ok(Self { process, group })
     }
 
