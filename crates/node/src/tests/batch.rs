@@ -204,25 +204,25 @@ fn a_batch_of_a_hot_key_is_shown_when_the_switch_lets_nobody_answer_below_it() {
 }
 
 #[test]
-fn a_hot_key_that_is_only_checked_is_covered_as_it_was_found() {
+fn a_hot_key_that_is_only_checked_is_published_as_it_was_found() {
     let mut chain = Chain::hot_of(3);
     chain.batch(&[put(b"b", b"1"), check(HOT, Condition::Version(Version::new(1)))]);
-    let (_, _, cover) = chain.wires.front().unwrap();
-    let header = Header::read(Packet::parse(cover).unwrap().header());
+    let (_, _, publish) = chain.wires.front().unwrap();
+    let header = Header::read(Packet::parse(publish).unwrap().header());
     assert_eq!(
         (header.op, HotAnswer::of(&header).version),
         (Op::HotPublish as u8, Version::new(1))
     );
     chain.settle();
     assert_eq!(chain.batch_reply().0, Code::Ok);
-    // What a failed one has found is covered as well.
+    // What a failed one has found is published as well.
     chain.put(HOT, b"2");
     chain.run();
     let newest = chain.replies.pop().unwrap().version;
     chain.replies.clear();
     chain.batch(&[put(b"b", b"1"), check(HOT, Condition::Version(Version::new(1)))]);
-    let (_, _, cover) = chain.wires.front().unwrap();
-    let header = Header::read(Packet::parse(cover).unwrap().header());
+    let (_, _, publish) = chain.wires.front().unwrap();
+    let header = Header::read(Packet::parse(publish).unwrap().header());
     assert_eq!(
         (header.op, HotAnswer::of(&header).version),
         (Op::HotPublish as u8, Version::new(newest))

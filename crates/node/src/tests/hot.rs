@@ -341,7 +341,7 @@ fn a_key_that_is_written_faster_than_copies_travel_is_copied_once_in_so_long() {
 }
 
 #[test]
-fn a_new_tail_sends_what_it_has_and_covers_anew() {
+fn a_new_tail_sends_what_it_has_and_publishes_anew() {
     let mut chain = Chain::hot();
     chain.ask_mget(TAIL, None);
     chain.settle();

@@ -266,7 +266,7 @@ fn a_delegation_that_an_order_names_again_goes_on() {
 }
 
 #[test]
-fn stamps_outlive_the_directory_and_what_came_before_it_is_old() {
+fn grants_outlive_the_directory_and_what_came_before_it_is_old() {
     let mut pipeline = delegated(None);
     say_delegated(&mut pipeline, 1, 2);
     put(&mut pipeline, 2, BEGUN);
@@ -533,7 +533,7 @@ fn readers_are_chosen_with_the_chain_and_are_asked_when_the_write_is_acknowledge
 }
 
 #[test]
-fn of_many_nodes_those_that_hold_a_version_are_in_one_window_and_are_found() {
+fn of_many_nodes_those_that_hold_a_version_are_in_one_bank_and_are_found() {
     let readers = 500;
     let mut pipeline = new(readers, Selection::Random);
     let mut order = order_on(2, Some(2), readers);
@@ -645,7 +645,7 @@ fn who_has_said_goodbye_takes_no_room_from_others_and_is_given_nothing_any_more(
 const REQUESTS: u64 = 20_000;
 
 #[test]
-fn threads_give_a_request_one_stamp_and_each_version_once() {
+fn threads_give_a_request_one_grant_and_each_version_once() {
     let directory = Arc::new(Directory::new(INCARNATION));
     let mut threads: [Pipeline; 2] =
         std::array::from_fn(|_| Pipeline::sharing(INCARNATION, directory.clone()));

@@ -180,7 +180,7 @@ impl<'s> Both<'s> {
 const GRANTED: u8 = hop_flag::GRANTED;
 
 #[test]
-fn program_and_sockets_give_stamps_from_one_table() {
+fn program_and_sockets_give_grants_from_one_table() {
     let Some((stand, program)) = ready("grants in the kernel and at the sockets") else { return };
     let mut both = Both::new(hot_switch(&stand, program));
     both.switch.plane.install_hot(&order_with(2, Some(2))).unwrap();
@@ -280,7 +280,7 @@ fn whoever_a_write_was_stamped_for_is_asked_once_it_is_acknowledged() {
 
 /// As nodes see it, which copy a write to others of that bank.
 #[test]
-fn the_nodes_of_a_write_are_in_one_window_of_many_candidates() {
+fn the_nodes_of_a_write_are_in_one_bank_of_many_candidates() {
     let Some((stand, program)) = ready("a delegation among 100 nodes") else { return };
     let delegation = Delegation { number: DelegationId::new(2), replicas: 2, copies: 3 };
     let switch = many_hold(&stand, program, 2..=101, Selection::Random, Some(delegation));
@@ -418,7 +418,7 @@ fn who_has_said_goodbye_takes_no_room_in_the_kernel_and_is_given_nothing_any_mor
 
 /// Copies of each request come by both processors, and the low-water mark follows.
 #[test]
-fn each_request_has_one_stamp_among_processors() {
+fn each_request_has_one_grant_among_processors() {
     let Some((stand, program)) = ready("grants on all processors") else { return };
     let mut both = Both::new(hot_switch(&stand, program));
     both.switch.plane.install_hot(&order_with(2, Some(2))).unwrap();

@@ -63,7 +63,7 @@ fn install(model: &mut Model, tables: &SwitchTables) {
 }
 
 /// Many writes went under delegations, and many copies of them.
-fn covers_delegations(model: &Model) {
+fn has_delegated_enough(model: &Model) {
     let delegated = &model.counts.delegated;
     println!("delegated writes, by their grants: {delegated:?}");
     assert!(delegated["new"] > TABLES && delegated["again"] > TABLES);
@@ -189,7 +189,7 @@ fn hot_keys_are_what_the_model_says() {
         assert_eq!(switch.counts(), model.counts, "revision {revision}");
         spread += model.counts.hot_spread.values().sum::<u64>();
     }
-    covers_delegations(&model);
+    has_delegated_enough(&model);
     println!("{} reads went to nodes that a write was stamped for", readers.asked);
     assert!(readers.asked > TABLES);
     println!(
@@ -365,7 +365,7 @@ fn a_new_program_keeps_what_is_known_of_hot_keys() {
 
 /// As where a key is read by multigets alone, whose replies nobody looks into.
 #[test]
-fn a_cover_proves_and_takes_marks_away_as_a_reply_does() {
+fn a_publish_proves_and_takes_holders_away_as_a_reply_does() {
     let Some((stand, program)) = ready("publishes in the kernel") else { return };
     let switch = hot_switch(&stand, program);
     reply(&switch, &says(Op::HotPublish, HOME, 5, 2));

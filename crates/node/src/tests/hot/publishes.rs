@@ -5,7 +5,7 @@ use crate::hot::deferred::DEFERRED_MAX;
 use wire::{Generation, HotAnswer, Version};
 
 #[test]
-fn what_the_switch_does_not_look_into_shows_only_what_is_covered() {
+fn what_the_switch_does_not_look_into_shows_only_what_is_published() {
     let mut chain = Chain::hot();
     chain.put(HOT, b"2");
     chain.put(b"i", b"1");
@@ -103,7 +103,7 @@ fn a_reader_that_a_multiget_asks_in_vain_says_so_to_the_switch() {
 
 /// Whoever were told to ask again would find a newer one each time.
 #[test]
-fn a_key_that_is_written_faster_than_covers_travel_is_shown_as_it_was() {
+fn a_key_that_is_written_faster_than_publishes_travel_is_shown_as_it_was() {
     let mut chain = Chain::hot();
     let write = |chain: &mut Chain, value: &[u8]| {
         chain.put(HOT, value);
@@ -234,7 +234,7 @@ fn a_reader_shows_in_an_mget_the_very_version_that_the_switch_asks_for() {
 
 /// So it is asked while the key is to be delegated and has not left.
 #[test]
-fn a_tail_shows_in_an_mget_the_floor_that_it_is_asked_for_or_what_is_covered() {
+fn a_tail_shows_in_an_mget_the_floor_that_it_is_asked_for_or_what_is_published() {
     let mut chain = Chain::hot();
     assert_eq!(chain.mget(TAIL, Some(1)), (Code::Ok, 1));
     chain.put(HOT, b"2");
@@ -283,7 +283,7 @@ fn what_passes_no_switch_is_not_answered_for_a_hot_key() {
 }
 
 #[test]
-fn that_there_is_no_value_is_told_when_it_is_covered_what_took_it_away() {
+fn that_there_is_no_value_is_told_when_it_is_published_what_took_it_away() {
     let mut chain = Chain::hot();
     chain.del(HOT);
     chain.settle_without(Op::HotCopied); // Its own answer is held back.
@@ -350,7 +350,7 @@ fn said_of_copies(chain: &mut Chain) -> Vec<(Op, u8, u32)> {
 }
 
 #[test]
-fn copies_and_covers_say_what_the_node_can_serve() {
+fn copies_and_publishes_say_what_the_node_can_serve() {
     let mut chain = Chain::hot();
     chain.put(HOT, b"2");
     assert_eq!(said_of_copies(&mut chain), [(Op::HotCopied, 0, RATE); 2]);
@@ -360,7 +360,7 @@ fn copies_and_covers_say_what_the_node_can_serve() {
 }
 
 #[test]
-fn copies_and_covers_are_taken_from_whom_they_may_come() {
+fn copies_and_publishes_are_taken_from_whom_they_may_come() {
     let mut chain = Chain::hot();
     chain.put(HOT, b"2");
     let copy = loop {
