@@ -198,7 +198,7 @@ mod tests {
             seq: 12,
             floor: 10,
             version: Version::new(7),
-            result: 5,
+            result: crate::ChainResult::new(5),
         };
         let end = CopyEndBody {
             kind: END,

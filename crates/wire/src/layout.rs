@@ -1,6 +1,7 @@
 //! The layout of every packet. Generated from `spec/layout.toml` by `cargo xtask codegen`; do not edit.
 
 use crate::number::{DelegationId, DirectoryClock, Generation, Revision, Version};
+use crate::result::ChainResult;
 
 /// First two bytes of every packet.
 pub const MAGIC: u16 = 0x4b57;
@@ -1857,7 +1858,7 @@ pub struct ChainWriteBody {
     /// 8 bytes, big-endian on the wire.
     pub expiry_ms: u64,
     /// 8 bytes, big-endian on the wire.
-    pub result: u64,
+    pub result: ChainResult,
     /// 1 bytes, big-endian on the wire.
     pub origin: u8,
     /// 1 bytes, big-endian on the wire.
@@ -1879,7 +1880,7 @@ impl ChainWriteBody {
                 base: Version::new(u64::from_be_bytes(crate::bytes::get::<0, 8, 35>(fixed))),
                 stable: Version::new(u64::from_be_bytes(crate::bytes::get::<8, 8, 35>(fixed))),
                 expiry_ms: u64::from_be_bytes(crate::bytes::get::<16, 8, 35>(fixed)),
-                result: u64::from_be_bytes(crate::bytes::get::<24, 8, 35>(fixed)),
+                result: ChainResult::new(u64::from_be_bytes(crate::bytes::get::<24, 8, 35>(fixed))),
                 origin: u8::from_be_bytes(crate::bytes::get::<32, 1, 35>(fixed)),
                 effect: u8::from_be_bytes(crate::bytes::get::<33, 1, 35>(fixed)),
                 ordered: u8::from_be_bytes(crate::bytes::get::<34, 1, 35>(fixed)),
@@ -1895,7 +1896,7 @@ impl ChainWriteBody {
         crate::bytes::put::<0, 8, 35>(&mut out, self.base.get().to_be_bytes());
         crate::bytes::put::<8, 8, 35>(&mut out, self.stable.get().to_be_bytes());
         crate::bytes::put::<16, 8, 35>(&mut out, self.expiry_ms.to_be_bytes());
-        crate::bytes::put::<24, 8, 35>(&mut out, self.result.to_be_bytes());
+        crate::bytes::put::<24, 8, 35>(&mut out, self.result.get().to_be_bytes());
         crate::bytes::put::<32, 1, 35>(&mut out, self.origin.to_be_bytes());
         crate::bytes::put::<33, 1, 35>(&mut out, self.effect.to_be_bytes());
         crate::bytes::put::<34, 1, 35>(&mut out, self.ordered.to_be_bytes());
@@ -2524,7 +2525,7 @@ pub struct CopySessionBody {
     /// 8 bytes, big-endian on the wire.
     pub version: Version,
     /// 8 bytes, big-endian on the wire.
-    pub result: u64,
+    pub result: ChainResult,
 }
 
 impl CopySessionBody {
@@ -2544,7 +2545,7 @@ impl CopySessionBody {
                 seq: u64::from_be_bytes(crate::bytes::get::<11, 8, 43>(fixed)),
                 floor: u64::from_be_bytes(crate::bytes::get::<19, 8, 43>(fixed)),
                 version: Version::new(u64::from_be_bytes(crate::bytes::get::<27, 8, 43>(fixed))),
-                result: u64::from_be_bytes(crate::bytes::get::<35, 8, 43>(fixed)),
+                result: ChainResult::new(u64::from_be_bytes(crate::bytes::get::<35, 8, 43>(fixed))),
             },
             rest,
         ))
@@ -2561,7 +2562,7 @@ impl CopySessionBody {
         crate::bytes::put::<11, 8, 43>(&mut out, self.seq.to_be_bytes());
         crate::bytes::put::<19, 8, 43>(&mut out, self.floor.to_be_bytes());
         crate::bytes::put::<27, 8, 43>(&mut out, self.version.get().to_be_bytes());
-        crate::bytes::put::<35, 8, 43>(&mut out, self.result.to_be_bytes());
+        crate::bytes::put::<35, 8, 43>(&mut out, self.result.get().to_be_bytes());
         out
     }
 }

@@ -26,6 +26,7 @@ mod messages;
 pub mod metric;
 mod number;
 mod packet;
+mod result;
 mod since;
 mod tag;
 #[cfg(test)]
@@ -50,5 +51,6 @@ pub use packet::{
     NOBODY, Packet, chain_bytes, delegated_chain, emit, emit_mget, mget_len, push_mget_entry,
     push_range_entry,
 };
+pub use result::ChainResult;
 pub use since::since_of;
 pub use tag::{seal, tag_is_right};

@@ -150,6 +150,8 @@ pub(crate) enum Counter {
     Generation,
     DelegationId,
     DirectoryClock,
+    /// What it counts depends on the write (`crates/wire/src/result.rs`).
+    ChainResult,
 }
 
 impl Counter {

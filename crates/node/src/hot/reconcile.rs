@@ -7,8 +7,8 @@ use crate::replica::Replica;
 use crate::shard::context::Context;
 use cluster::{Delegation, HotEntry, Keyspace, NodeId};
 use wire::{
-    ChainWriteBody, DelegateBody, DelegationFound, DelegationId, DropReason, Effect, Found, Header,
-    Version,
+    ChainResult, ChainWriteBody, DelegateBody, DelegationFound, DelegationId, DropReason, Effect,
+    Found, Header, Version,
 };
 
 /// What the order asks of the head for one key's delegations.
@@ -68,7 +68,7 @@ impl Replica {
         }
         let effect = if wanted.is_some() { Effect::Register } else { Effect::Unregister };
         let generation = wanted.or(registered).unwrap_or_default();
-        self.order_change(ctx, key, effect, generation.get(), &[]);
+        self.order_change(ctx, key, effect, ChainResult::of_generation(generation), &[]);
         !goes
     }
 
@@ -134,7 +134,8 @@ impl Replica {
         let nodes: Vec<NodeId> = readers.map(|(node, _)| node).collect();
         let fixed = DelegateBody { switch: ctx.hot.switch().0, replicas: delegation.replicas };
         let value = [&fixed.to_bytes()[..], &bits_of(&nodes)].concat();
-        self.order_change(ctx, key, Effect::Delegate, delegation.number.get(), &value);
+        let result = ChainResult::of_delegation(delegation.number);
+        self.order_change(ctx, key, Effect::Delegate, result, &value);
     }
 
     /// Orders a change of what is known of a hot key: of its registration or its delegations.
@@ -143,7 +144,7 @@ impl Replica {
         ctx: &mut Context<'_, E>,
         key: &[u8],
         effect: Effect,
-        number: u64,
+        result: ChainResult,
         value: &[u8],
     ) {
         let Some(at) = self.member.place_of(ctx, key) else { return };
@@ -151,7 +152,7 @@ impl Replica {
         let fixed = ChainWriteBody {
             base: self.pending.newest_version(key).unwrap_or(Version::NONE),
             stable: self.history.stable(),
-            result: number,
+            result,
             effect: effect as u8,
             ordered: 1,
             ..ChainWriteBody::default()
@@ -169,7 +170,8 @@ impl Replica {
         let Some((delegation, value)) = present.and_then(|it| self.recalls.take(key, it)) else {
             return;
         };
-        self.order_change(ctx, key, Effect::Recall, delegation.get(), &value);
+        let result = ChainResult::of_delegation(delegation);
+        self.order_change(ctx, key, Effect::Recall, result, &value);
     }
 
     /// A node tells what it holds of a key from a delegation; its address has been checked.

@@ -95,7 +95,7 @@ impl Registrations {
     ) -> bool {
         let hot = write.effect() == Some(Effect::Register);
         let registration = Registration {
-            generation: if hot { Generation::new(write.fixed.result) } else { Generation::NONE },
+            generation: if hot { write.fixed.result.generation() } else { Generation::NONE },
             version: write.version(),
             keyhash: write.header.keyhash,
             match_value: Match(write.header.match_value),

@@ -17,8 +17,8 @@ use cluster::{Match, Mutant};
 use wire::big::is_big;
 use wire::expiry::fixed_at;
 use wire::{
-    BATCH_STEPS_MAX, ChainStep, ChainSteps, ChainWriteBody, Change, Code, Condition, DelegationId,
-    DropReason, Effect, Header, Op, PartKey, Step, Steps, Version, hop_flag,
+    BATCH_STEPS_MAX, ChainResult, ChainStep, ChainSteps, ChainWriteBody, Change, Code, Condition,
+    DelegationId, DropReason, Effect, Header, Op, PartKey, Step, Steps, Version, hop_flag,
 };
 
 impl Replica {
@@ -105,7 +105,11 @@ impl Replica {
             // Of the others nothing is said: it is a failed write of this key alone.
             let key_len = u16::try_from(step.key.len()).expect("keys are at most KEY_MAX long");
             let header = Header { code: code as u8, key_len, ..*request };
-            let fixed = ChainWriteBody { base: state.version, result: index, ..fixed };
+            let fixed = ChainWriteBody {
+                base: state.version,
+                result: ChainResult::of_step(index),
+                ..fixed
+            };
             self.order(ctx, &header, fixed, step.key, &[]);
             return;
         }

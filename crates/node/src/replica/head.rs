@@ -15,8 +15,8 @@ use std::time::Duration;
 use wire::big::{EXPIRY_BIG, is_big, time_of};
 use wire::expiry::{fixed_at, is_span};
 use wire::{
-    Body, ChainWrite, ChainWriteBody, Code, DelegationId, DropReason, ENTRY_MAX, Effect, Expect,
-    Header, New, Op, Room, Version, flag, hop_flag,
+    Body, ChainResult, ChainWrite, ChainWriteBody, Code, DelegationId, DropReason, ENTRY_MAX,
+    Effect, Expect, Header, New, Op, Room, Version, flag, hop_flag,
 };
 
 /// The newest state of a key that the head knows, committed or pending.
@@ -35,7 +35,7 @@ struct Decision<'a> {
     code: Code,
     expiry_ms: u64,
     /// Sum of an INCR; version found by a write without effect.
-    result: u64,
+    result: ChainResult,
     value: std::borrow::Cow<'a, [u8]>,
 }
 
@@ -88,8 +88,12 @@ impl Replica {
             return Ok(());
         }
         if decision.code == Code::Full && ctx.mutant.is(Mutant::FullUnrecorded) {
-            let outcome =
-                Outcome { origin: op, code: Code::Full, version: Version::NONE, result: 0 };
+            let outcome = Outcome {
+                origin: op,
+                code: Code::Full,
+                version: Version::NONE,
+                result: ChainResult::NONE,
+            };
             answer_write(ctx, request, &outcome);
             return Ok(());
         }
@@ -200,7 +204,8 @@ impl Replica {
             }
             Arrival::Applied(version) => {
                 ctx.counters.duplicates += 1;
-                let outcome = Outcome { origin: op, code: Code::Ok, version, result: 0 };
+                let outcome =
+                    Outcome { origin: op, code: Code::Ok, version, result: ChainResult::NONE };
                 answer_write(ctx, request, &outcome);
             }
             Arrival::Refused(Code::Delegated) => {
@@ -354,7 +359,7 @@ fn decide_incr<'a>(delta: i64, state: &State) -> Decision<'a> {
         effect: Effect::Put,
         code: Code::Ok,
         expiry_ms: state.expiry_of_value(),
-        result: sum.cast_unsigned(),
+        result: ChainResult::of_sum(sum),
         value: sum.to_string().into_bytes().into(),
     }
 }
@@ -362,7 +367,7 @@ fn decide_incr<'a>(delta: i64, state: &State) -> Decision<'a> {
 impl<'a> Decision<'a> {
     fn put(value: &'a [u8], expiry_ms: u64) -> Self {
         let value = value.into();
-        Self { effect: Effect::Put, code: Code::Ok, expiry_ms, result: 0, value }
+        Self { effect: Effect::Put, code: Code::Ok, expiry_ms, result: ChainResult::NONE, value }
     }
 
     fn delete() -> Self {
@@ -371,7 +376,13 @@ impl<'a> Decision<'a> {
 
     fn none(code: Code, found: Version) -> Self {
         let value = (&[]).into();
-        Self { effect: Effect::None, code, expiry_ms: 0, result: found.get(), value }
+        Self {
+            effect: Effect::None,
+            code,
+            expiry_ms: 0,
+            result: ChainResult::of_found(found),
+            value,
+        }
     }
 }
 

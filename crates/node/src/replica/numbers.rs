@@ -10,7 +10,7 @@ use cluster::is_plausible_revision;
 use machine::Instant;
 use wire::{
     Body, ChainAnswer, ChainExpire, ChainStable, ChainWriteBody, CopyEndBody, CopyEntry,
-    DropReason, Effect, Header, HotAnswer, HotCopied, RecallBody, Revision, Version,
+    DropReason, Effect, Header, HotAnswer, HotCopied, RecallBody, Version,
 };
 
 impl Replica {
@@ -83,13 +83,14 @@ impl Replica {
 
 /// What a change of a registration or of delegations says.
 fn marks_can_be(now: Instant, fixed: &ChainWriteBody, value: &[u8]) -> bool {
-    let number = is_plausible_revision(now, Revision::new(fixed.result));
+    let delegation = is_plausible_revision(now, fixed.result.delegation().order());
     match Effect::from_wire(fixed.effect) {
-        Some(Effect::Register | Effect::Delegate) => number,
+        Some(Effect::Register) => is_plausible_revision(now, fixed.result.generation().order()),
+        Some(Effect::Delegate) => delegation,
         Some(Effect::Recall) => {
             let Some((it, _)) = RecallBody::split(value) else { return false };
             let RecallBody { newest, ended, delegated_at, .. } = it;
-            number
+            delegation
                 && is_plausible_revision(now, ended)
                 && can_be_of_delegation(delegated_at, newest)
         }

@@ -55,7 +55,7 @@ impl Write<'_> {
         let found = self.effect()? == Effect::None;
         let version = match (found, origin) {
             (true, Op::Batch) => Version::NONE,
-            (true, _) => Version::new(self.fixed.result),
+            (true, _) => self.fixed.result.found(),
             (false, _) => self.version(),
         };
         Some(Outcome { origin, code, version, result: self.fixed.result })

@@ -120,8 +120,8 @@ pub(crate) fn answer_write<E: Engine>(
 ) {
     let mut header = reply_header(ctx, request, outcome.origin, outcome.code);
     KeyReply { version: outcome.version }.put(&mut header);
-    let sum = IncrReplyBody { result: outcome.result }.to_bytes();
-    let step = BatchReplyBody { step: u8::try_from(outcome.result).unwrap_or(0) }.to_bytes();
+    let sum = IncrReplyBody { result: outcome.result.sum().cast_unsigned() }.to_bytes();
+    let step = BatchReplyBody { step: outcome.result.step() }.to_bytes();
     let parts: &[&[u8]] = match outcome.origin {
         Op::Incr => &[&sum],
         Op::Batch => &[&step],

@@ -5,8 +5,8 @@ use super::vacating::Noted;
 use super::*;
 use machine::Rng;
 use wire::{
-    ChainWrite, ChainWriteBody, CopyEndBody, CopyEntry, DelegateBody, Effect, HEADER_LEN, Revision,
-    VERSION_MAX, Version, hop_flag,
+    ChainResult, ChainWrite, ChainWriteBody, CopyEndBody, CopyEntry, DelegateBody, Effect,
+    HEADER_LEN, Revision, VERSION_MAX, Version, hop_flag,
 };
 
 const MAX: u64 = u64::MAX;
@@ -98,8 +98,12 @@ fn no_delegation_and_no_generation_has_a_number_that_no_clock_comes_to() {
     for effect in [Effect::Register, Effect::Delegate, Effect::Recall] {
         for result in [MAX, MAX - 1, 1 << 47] {
             let mut chain = Chain::new(3);
-            let fixed =
-                ChainWriteBody { effect: effect as u8, result, ordered: 1, ..Default::default() };
+            let fixed = ChainWriteBody {
+                effect: effect as u8,
+                result: ChainResult::new(result),
+                ordered: 1,
+                ..Default::default()
+            };
             let leave = DelegateBody { switch: 1, replicas: 1 }.to_bytes();
             chain.forge_write((1, 2), 1, fixed, &[&leave[..], &[7]].concat());
             assert_eq!(chain.implausible(2), 1, "{effect:?} {result}");
@@ -175,7 +179,7 @@ fn no_forged_number_ends_a_node_and_later_writes_still_work() {
                 base: Version::new(base),
                 stable: Version::new(stable),
                 expiry_ms,
-                result,
+                result: ChainResult::new(result),
                 origin,
                 effect,
                 ordered: 1,

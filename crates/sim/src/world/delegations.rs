@@ -68,7 +68,7 @@ impl Delegations {
         let name = |delegation| (KeyspaceId(header.keyspace()), header.keyhash(), delegation);
         match packet.body() {
             Ok(Body::ChainWrite { fixed, .. }) if fixed.effect == Effect::Delegate as u8 => {
-                self.begin(name(DelegationId::new(fixed.result)));
+                self.begin(name(fixed.result.delegation()));
             }
             Ok(Body::DelegationFetch { fixed, .. }) => self.begin(name(fixed.delegation)),
             Ok(Body::DelegationEnd { delegation, .. }) => {

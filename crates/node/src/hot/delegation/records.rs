@@ -294,7 +294,7 @@ impl DelegationTable {
         (fixed, bits): (DelegateBody, &[u8]),
     ) -> bool {
         let DelegateBody { switch, replicas } = fixed;
-        let number = DelegationId::new(write.fixed.result);
+        let number = write.fixed.result.delegation();
         let (delegated_at, nodes) = (write.version(), nodes_of(bits));
         let present =
             Present { number, delegated_at, switch: Incarnation(switch), replicas, nodes };
@@ -310,7 +310,7 @@ impl DelegationTable {
         fixed: RecallBody,
     ) -> bool {
         let RecallBody { newest, ended, delegated_at, switch } = fixed;
-        let (number, since_ms) = (DelegationId::new(write.fixed.result), ctx.time.0);
+        let (number, since_ms) = (write.fixed.result.delegation(), ctx.time.0);
         let over = DelegationOverBody { number, delegated_at, newest, ended, switch, since_ms };
         self.change(ctx, id, write, |delegations| {
             delegations.present = None;

@@ -1,6 +1,6 @@
 //! How a write ended.
 
-use wire::{Code, CopySessionBody, Op, Version};
+use wire::{ChainResult, Code, CopySessionBody, Op, Version};
 
 /// How a write ended, and what the client is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,7 +11,7 @@ pub(crate) struct Outcome {
     /// The version that the reply says.
     pub(crate) version: Version,
     /// The sum of an INCR; the step at which a batch failed.
-    pub(crate) result: u64,
+    pub(crate) result: ChainResult,
 }
 
 impl Outcome {
@@ -20,7 +20,7 @@ impl Outcome {
         let mut note = [0; NOTE_LEN];
         let (codes, numbers) = note.split_at_mut(2);
         codes.copy_from_slice(&[self.origin as u8, self.code as u8]);
-        let words = [self.version.get(), self.result, floor];
+        let words = [self.version.get(), self.result.get(), floor];
         for (to, word) in numbers.chunks_exact_mut(8).zip(words) {
             to.copy_from_slice(&word.to_be_bytes());
         }
@@ -37,7 +37,7 @@ impl Outcome {
             origin: Op::from_wire(*origin)?,
             code: Code::from_wire(*code)?,
             version: Version::new(u64::from_be_bytes(*version)),
-            result: u64::from_be_bytes(*result),
+            result: ChainResult::new(u64::from_be_bytes(*result)),
         };
         Some((outcome, u64::from_be_bytes(*floor)))
     }
@@ -73,8 +73,12 @@ const NOTE_LEN: usize = 2 + 3 * 8;
 mod tests {
     use super::*;
 
-    const DONE: Outcome =
-        Outcome { origin: Op::Put, code: Code::Ok, version: Version::new(9), result: 0 };
+    const DONE: Outcome = Outcome {
+        origin: Op::Put,
+        code: Code::Ok,
+        version: Version::new(9),
+        result: ChainResult::NONE,
+    };
 
     #[test]
     fn notes_round_trip_and_others_are_refused() {

@@ -362,8 +362,12 @@ mod tests {
     use super::*;
     use wire::{Code, Op};
 
-    const DONE: Outcome =
-        Outcome { origin: Op::Put, code: Code::Ok, version: Version::new(9), result: 0 };
+    const DONE: Outcome = Outcome {
+        origin: Op::Put,
+        code: Code::Ok,
+        version: Version::new(9),
+        result: wire::ChainResult::NONE,
+    };
 
     fn record(
         sessions: &mut Sessions,
