@@ -92,6 +92,19 @@ fn match_end_lies_over_keyhash_and_object_version() {
     assert_eq!(bytes.keyhash(), 0x0011_2233_4455_6677);
 }
 
+/// Reads and writes a message in a packet and in a header, which has to come to the same.
+macro_rules! agree {
+    ($bytes:ident, $other:ident: $($message:ident)*) => {$(
+        let says = $message::read(&$bytes);
+        prop_assert_eq!($message::of(&Header::read(&$bytes)), says);
+        let (mut packet, mut header) = ($other, Header::read(&$other));
+        says.write(&mut packet);
+        says.put(&mut header);
+        prop_assert_eq!($message::read(&packet), says);
+        prop_assert_eq!(Header::read(&packet), header);
+    )*};
+}
+
 fn any_entries() -> impl Strategy<Value = Vec<(Vec<u8>, Option<Vec<u8>>)>> {
     let key = proptest::collection::vec(any::<u8>(), 1..20);
     let value = proptest::option::of(proptest::collection::vec(any::<u8>(), 0..30));
@@ -104,6 +117,17 @@ proptest! {
         if let Ok(packet) = Packet::parse(&bytes) {
             let _ = packet.body();
         }
+    }
+
+    #[test]
+    fn a_message_says_the_same_in_a_packet_and_in_a_header(
+        bytes in proptest::array::uniform2(proptest::collection::vec(any::<u8>(), HEADER_LEN)),
+    ) {
+        let [bytes, other] = bytes.map(|it| <[u8; HEADER_LEN]>::try_from(it).unwrap());
+        agree!(bytes, other: HotGet HotAnswer GrantedPut HomeWrite ClientWrite DelegatedReply);
+        agree!(bytes, other: ClientReply KeyReply NoSession NodeReply RangeInterval HotMget);
+        agree!(bytes, other: GroupedMget HotCopy HotCopied DelegationFound DelegationCommit);
+        agree!(bytes, other: ChainWrite ChainAnswer ChainStable ChainExpire RunPart);
     }
 
     #[test]
