@@ -47,7 +47,7 @@ pub(crate) fn compare(
     let rank = |((newest, ..), members): &(&(Version, u64, u64), &Vec<NodeId>)| {
         let trust = members.iter().map(|node| trust(partition, *node)).max();
         let base = members.iter().map(|node| of(*node).base.unwrap_or(Version::ABOVE_ALL)).max();
-        (trust, *newest, base, members.len(), Reverse(members.first().copied()))
+        (can_go_on(*newest), trust, *newest, base, members.len(), Reverse(members.first().copied()))
     };
     let (right, agree) = groups.iter().max_by_key(rank)?;
     if agree.iter().all(|node| trust(partition, *node) == Trust::None) {
@@ -60,10 +60,19 @@ pub(crate) fn compare(
     // than can be sent. Who is wrong after it was sent what it lacked holds what nobody knows of.
     let collected = agree.iter().map(|node| of(*node).collected).max().unwrap_or(Version::NONE);
     let again = |node: NodeId| partition.resumes.is_some() && partition.learner() == Some(node);
-    let can_resume = |node: NodeId| of(node).base.filter(|base| *base >= collected && !again(node));
+    let can_resume = |node: NodeId| {
+        let base = of(node).base.filter(|base| *base >= collected && !again(node));
+        base.filter(|_| can_go_on(of(node).newest))
+    };
     let taken = partition.learner().is_some() && learner.is_none();
     let resumes = behind.iter().find_map(|node| Some((*node, can_resume(*node)?)));
     Some(Comparison { resumes: resumes.filter(|_| !taken), behind })
+}
+
+/// Whether there are versions above this one. If not, a store was damaged: it is the newest only
+/// where all are, for nobody could write from then on.
+fn can_go_on(newest: Version) -> bool {
+    newest < Version::MAX
 }
 
 fn trust(partition: &Partition, node: NodeId) -> Trust {
@@ -141,6 +150,19 @@ mod tests {
         // Told the newest version by the others, two have the same hole.
         let (full, hole) = ((105, 7, Some(103)), (105, 8, Some(50)));
         assert_eq!(behind(&all, [full, hole, hole]), Some(vec![2, 3]));
+    }
+
+    #[test]
+    fn a_newest_version_that_cannot_be_is_no_reason_to_believe_anybody() {
+        let end = (Version::MAX.get(), 9, Some(100));
+        let all = [(1, true), (2, true), (3, true)];
+        assert_eq!(behind(&all, [SAME, end, SAME]), Some(vec![2]));
+        assert_eq!(behind(&all, [end, SAME, end]), Some(vec![1, 3]), "however many there are");
+        assert_eq!(behind(&[(1, true), (3, true)], [SAME, end, SAME]), Some(vec![2]));
+        assert_eq!(behind(&all, [end; 3]), Some(vec![]), "there is nobody else");
+        let (partition, settled) = case(&all, [SAME, end, SAME]);
+        let found = compare(&partition, &settled, false).unwrap();
+        assert_eq!(found.resumes, None, "it would keep that number");
     }
 
     #[test]
