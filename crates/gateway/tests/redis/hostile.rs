@@ -237,3 +237,21 @@ fn a_command_that_is_under_way_is_not_idle() {
     client.ask("DEBUG SLEEP 4\r\nPING\r\n", "+OK\r\n+PONG\r\n");
     assert_eq!(client.rest(), "", "and then it is");
 }
+
+#[test]
+#[expect(clippy::disallowed_methods, reason = "how long it takes is what is looked at")]
+fn a_long_value_that_is_read_slowly_comes_whole() {
+    const LEN: usize = 24 << 20;
+    let idle_timeout = Duration::from_secs(1);
+    let gateway = Gateway::start(Options { idle_timeout, ..options() }).unwrap();
+    let mut client = Raw::connect(gateway.local());
+    client.ask(command(&["SET", "slowly", &"x".repeat(LEN)]), "+OK\r\n");
+    let began = std::time::Instant::now();
+    client.ask("GET slowly\r\n", format!("${LEN}\r\n"));
+    for _ in 0..24 {
+        assert!(client.bytes(LEN / 24).iter().all(|byte| *byte == b'x'));
+        std::thread::park_timeout(Duration::from_millis(150));
+    }
+    client.expect("\r\n");
+    assert!(began.elapsed() > 3 * idle_timeout, "that was no test");
+}
