@@ -1,6 +1,7 @@
 //! `keyway cas`: write one key if what is there is what is expected.
 
 use crate::command::ttl::Ttl;
+use clap::builder::TypedValueParser as _;
 use client::{CasReply, Expect, New};
 use console::answer::Answer;
 use console::bytes::{self, Style};
@@ -50,7 +51,7 @@ pub(crate) struct Expected {
     expect: Option<String>,
     /// The version that must be there, as put, get --json and cas report it.
     #[arg(long, value_name = "VERSION", group = "expectation")]
-    #[arg(value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..).map(Version::new))]
     expect_version: Option<Version>,
 }
 
