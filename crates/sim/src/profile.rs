@@ -14,100 +14,79 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// What a world is about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Profile {
-    /// Nothing fails.
-    Calm,
-    /// The network loses, also in bursts, doubles, reorders, delays and clogs.
-    Network,
-    /// Some cannot reach some others, in both directions or in one.
-    Partitions,
-    /// Nodes and clients crash and come back with their disks; power cuts.
-    Crashes,
-    /// Nodes lose their disks.
-    Amnesia,
-    /// Processes stop and go on or are slow, and clocks run at the edge of their rates.
-    Pauses,
-    /// Nodes are added, drained, kept and removed, and copies paused, while nodes crash.
-    Membership,
-    /// Switches and controllers fail, and others take over.
-    Switches,
-    /// Keys turn hot and cold, and anything fails meanwhile.
-    Hot,
-    /// Some of all that.
-    Everything,
-    /// Requests for many keys at once, and anything fails meanwhile.
-    Many,
-    /// Batches of keys that lie together, hot or not, and anything fails meanwhile.
-    Batches,
-    /// Values in parts, and anything fails meanwhile.
-    Big,
-    /// More clients than nodes remember, one after the other.
-    Sessions,
-    /// Keys that share a match value, among them values in parts that are written again and again,
-    /// with scans and counts, and anything fails meanwhile.
-    Tags,
-    /// Older copies of disks and of the controller's store are put back, and disks lose what they
-    /// said to have kept.
-    Restores,
-    /// Nodes run out of memory and disk, and anything fails meanwhile.
-    Full,
-    /// Clocks are set by hours while everybody starts anew, and values go some time from now.
-    Clocks,
-    /// Stores go wrong by themselves, after nodes have crashed, and replicas are compared.
-    Rot,
+/// Makes the profiles from their names, and from what their comments say of them.
+macro_rules! profiles {
+    ($($(#[doc = $about:literal])+ $profile:ident = $name:literal,)+) => {
+        /// What a world is about.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        pub enum Profile {
+            $($(#[doc = $about])+ $profile,)+
+        }
+
+        impl Profile {
+            /// Every profile.
+            pub const ALL: [Self; [$($name),+].len()] = [$(Self::$profile),+];
+
+            /// Its name, in one word.
+            #[must_use]
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(Self::$profile => $name,)+
+                }
+            }
+
+            /// What happens in such a world, in a sentence.
+            #[must_use]
+            pub fn about(self) -> &'static str {
+                match self {
+                    $(Self::$profile => concat!($($about),+).trim_start(),)+
+                }
+            }
+        }
+    };
 }
 
-impl Profile {
-    /// Every profile.
-    pub const ALL: [Self; 19] = [
-        Self::Calm,
-        Self::Network,
-        Self::Partitions,
-        Self::Crashes,
-        Self::Amnesia,
-        Self::Pauses,
-        Self::Membership,
-        Self::Switches,
-        Self::Hot,
-        Self::Everything,
-        Self::Many,
-        Self::Batches,
-        Self::Big,
-        Self::Sessions,
-        Self::Tags,
-        Self::Restores,
-        Self::Full,
-        Self::Clocks,
-        Self::Rot,
-    ];
-
-    /// Its name, in one word.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Calm => "calm",
-            Self::Network => "network",
-            Self::Partitions => "partitions",
-            Self::Crashes => "crashes",
-            Self::Amnesia => "amnesia",
-            Self::Pauses => "pauses",
-            Self::Membership => "membership",
-            Self::Switches => "switches",
-            Self::Hot => "hot",
-            Self::Everything => "everything",
-            Self::Many => "many",
-            Self::Batches => "batches",
-            Self::Big => "big",
-            Self::Sessions => "sessions",
-            Self::Tags => "tags",
-            Self::Restores => "restores",
-            Self::Full => "full",
-            Self::Clocks => "clocks",
-            Self::Rot => "rot",
-        }
-    }
+profiles! {
+    /// Nothing fails.
+    Calm = "calm",
+    /// The network loses, also in bursts, doubles, reorders, delays and clogs.
+    Network = "network",
+    /// Some cannot reach some others, in both directions or in one.
+    Partitions = "partitions",
+    /// Nodes and clients crash and come back with their disks; power cuts.
+    Crashes = "crashes",
+    /// Nodes lose their disks.
+    Amnesia = "amnesia",
+    /// Processes stop and go on or are slow, and clocks run at the edge of their rates.
+    Pauses = "pauses",
+    /// Nodes are added, drained, kept and removed, and copies paused, while nodes crash.
+    Membership = "membership",
+    /// Switches and controllers fail, and others take over.
+    Switches = "switches",
+    /// Keys turn hot and cold, and anything fails meanwhile.
+    Hot = "hot",
+    /// Some of all that.
+    Everything = "everything",
+    /// Requests for many keys at once, and anything fails meanwhile.
+    Many = "many",
+    /// Batches of keys that lie together, hot or not, and anything fails meanwhile.
+    Batches = "batches",
+    /// Values in parts, and anything fails meanwhile.
+    Big = "big",
+    /// More clients than nodes remember, one after the other.
+    Sessions = "sessions",
+    /// Keys that share a match value, among them values in parts that are written again and again,
+    /// with scans and counts, and anything fails meanwhile.
+    Tags = "tags",
+    /// Older copies of disks and of the controller's store are put back, and disks lose what they
+    /// said to have kept.
+    Restores = "restores",
+    /// Nodes run out of memory and disk, and anything fails meanwhile.
+    Full = "full",
+    /// Clocks are set by hours while everybody starts anew, and values go some time from now.
+    Clocks = "clocks",
+    /// Stores go wrong by themselves, after nodes have crashed, and replicas are compared.
+    Rot = "rot",
 }
 
 impl fmt::Display for Profile {

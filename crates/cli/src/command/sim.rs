@@ -1,5 +1,6 @@
 //! `keyway sim`: the deterministic world.
 
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use cluster::Mutant;
 use console::chart::{grouped, table};
 use console::exit::{Failure, Verdict};
@@ -22,9 +23,6 @@ use std::time::Duration;
 /// unless it is seen.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Profiles: calm, network, partitions, crashes, amnesia, pauses, membership, switches, hot,
-  everything, many, batches, big
-
 Examples:
   keyway sim --seed 17
   keyway sim --seed 17 --profile amnesia
@@ -41,7 +39,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "A..B", value_parser = parse_seeds)]
     seeds: Option<(u64, u64)>,
     /// What the worlds are about. Without it, --seed means everything and --seeds means all.
-    #[arg(long, value_name = "NAME|all", value_parser = parse_profile)]
+    #[arg(long, value_name = "NAME", value_parser = profiles())]
     #[arg(conflicts_with_all = ["mutants", "unavailability"])]
     profile: Option<Profiles>,
     /// Put this bug into the machines, in a build with the feature mutants.
@@ -300,10 +298,11 @@ fn parse_seeds(text: &str) -> Result<(u64, u64), String> {
     }
 }
 
-fn parse_profile(name: &str) -> Result<Profiles, String> {
-    if name == "all" {
-        Ok(Profiles(Profile::ALL.to_vec()))
-    } else {
-        Ok(Profiles(vec![name.parse()?]))
-    }
+fn profiles() -> impl TypedValueParser<Value = Profiles> {
+    let each = Profile::ALL.map(|it| PossibleValue::new(it.name()).help(it.about()));
+    let all = PossibleValue::new("all").help("All of these.");
+    PossibleValuesParser::new(each.into_iter().chain([all])).try_map(|name| match &*name {
+        "all" => Ok(Profiles(Profile::ALL.to_vec())),
+        name => name.parse().map(|profile| Profiles(vec![profile])),
+    })
 }

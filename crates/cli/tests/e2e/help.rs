@@ -68,6 +68,26 @@ fn every_command_explains_itself_and_gives_an_example() {
 }
 
 #[test]
+fn every_kind_of_world_is_told_of_with_what_happens_in_it() {
+    let help = run(&["sim", "--help"]).expect(0).stdout;
+    let page =
+        include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/concepts/simulator.md"));
+    for profile in sim::Profile::ALL {
+        let name = profile.name();
+        let of_help =
+            help.lines().find(|line| line.trim_start().starts_with(&format!("- {name}:")));
+        let said = of_help.and_then(|line| line.split_once(':')).map(|(_, said)| said.trim());
+        let is_told =
+            said.is_some_and(|said| !said.is_empty() && profile.about().starts_with(said));
+        assert!(is_told, "of {name} the help says {said:?}");
+        assert!(
+            page.contains(&format!("\n| `{name}` | ")),
+            "{name} is not in docs/concepts/simulator.md"
+        );
+    }
+}
+
+#[test]
 fn shells_complete_commands_and_options() {
     for shell in ["bash", "zsh", "fish"] {
         let script = run(&["completion", shell]).expect(0).stdout;
