@@ -297,8 +297,22 @@ pub trait Engine {
     /// counter. An engine that loses everything in a crash need not keep notes.
     fn note(&mut self, partition: PartitionId, name: &[u8], note: Option<&[u8]>);
 
-    /// Visits the notes of a partition in the order of their names.
-    fn notes(&self, partition: PartitionId, visit: impl FnMut(&[u8], &[u8]));
+    /// Visits the notes of a partition in the order of their names, from this one on, until told to
+    /// break.
+    fn notes_from(
+        &self,
+        partition: PartitionId,
+        from: &[u8],
+        visit: impl FnMut(&[u8], &[u8]) -> ControlFlow<()>,
+    );
+
+    /// Visits all of them.
+    fn notes(&self, partition: PartitionId, mut visit: impl FnMut(&[u8], &[u8])) {
+        self.notes_from(partition, &[], |name, note| {
+            visit(name, note);
+            ControlFlow::Continue(())
+        });
+    }
 
     /// Makes every change so far durable, as far as the engine's policy asks for it.
     ///

@@ -25,7 +25,7 @@ use cluster::{
     RangeTable,
 };
 use machine::{Datagram, Instant, Outbox};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use wire::Revision;
 
@@ -63,8 +63,10 @@ pub struct Node<E: Engine> {
     pub(crate) ranges: BTreeMap<KeyspaceId, RangeTable<PartitionId>>,
     next_sweep: Instant,
     pub(crate) next_quiet: Instant,
-    /// When the next piece of what is held without a replica record may be forgotten.
+    /// When the next piece of what is held without a replica record, or of notes, may be forgotten.
     pub(crate) next_vacating: Instant,
+    /// Replicas that began again and have not forgotten all that they had noted before.
+    pub(crate) forgetting: BTreeSet<PartitionId>,
     pub(crate) next_listing: Instant,
     /// When parts that go, and what an earlier incarnation has left, are looked after.
     pub(crate) next_tidy: Instant,
@@ -95,6 +97,7 @@ impl<E: Engine> Node<E> {
             next_sweep: now + SWEEP_EVERY,
             next_quiet: now + QUIET_EVERY,
             next_vacating: now,
+            forgetting: BTreeSet::new(),
             next_listing: now,
             next_tidy: now,
             tidied: PartitionId::default(),

@@ -91,6 +91,8 @@ pub(crate) struct Replica {
     pub(crate) commit_rtt: RttEstimator,
     /// Writes that were sent more than once: how long the first answer took.
     pub(crate) twice: Retransmissions<Duration>,
+    /// If it began again and notes of the time before are left: those from this name on.
+    pub(crate) stale_notes: Option<Vec<u8>>,
     /// CHAIN_STABLE still to be sent for the present `stable`.
     pub(crate) announcements_left: u8,
 }
@@ -123,6 +125,7 @@ impl Replica {
             acknowledge_rtt: RttEstimator::new(RESEND_MIN, RESEND_FIRST, RESEND_MAX),
             commit_rtt: RttEstimator::new(RESEND_MIN, COMMIT_FIRST, RESEND_MAX),
             twice: Retransmissions::default(),
+            stale_notes: None,
             announcements_left: 0,
         }
     }

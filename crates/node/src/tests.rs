@@ -6,8 +6,10 @@ mod clock;
 mod delegations;
 mod directory;
 mod hot;
+mod noted;
 mod numbers;
 mod reconfigure;
+mod returning;
 mod room;
 mod scans;
 mod sessions;
@@ -15,13 +17,13 @@ mod updates;
 mod vacating;
 mod verify;
 
-use crate::engine::memory::MemoryEngine;
 use crate::{Node, NodeConfig};
 use cluster::{
     Assignment, ClusterId, Epoch, HotPolicy, Incarnation, Keyspace, KeyspaceId, KeyspaceKind,
     Lease, Map, Match, NodeId, NodeSpec, Partition, PartitionId, Settled, StoreId,
 };
 use machine::Instant;
+use noted::Noted;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
@@ -52,10 +54,14 @@ struct Reply {
     header: Header,
 }
 
+fn config(id: u16) -> NodeConfig {
+    NodeConfig { shard: 0, shards: 1, incarnation: Incarnation(id.into()), rate: RATE }
+}
+
 struct Chain {
     now: Instant,
     map: Map,
-    nodes: Vec<Node<MemoryEngine>>,
+    nodes: Vec<Node<Noted>>,
     /// Datagrams between nodes that wait to be delivered: from, to, bytes.
     wires: VecDeque<(Endpoint, Endpoint, Vec<u8>)>,
     replies: Vec<Reply>,
@@ -101,14 +107,9 @@ impl Chain {
         };
         map.check().unwrap();
         let now = Instant::from_unix_ms(1_000_000);
-        let (shard, shards, rate) = (0, 1, RATE);
-        let config =
-            |id: u16| NodeConfig { shard, shards, incarnation: Incarnation(id.into()), rate };
         let mut chain = Self {
             now,
-            nodes: (0..count)
-                .map(|id| Node::new(config(id), MemoryEngine::new(StoreId(id.into())), now))
-                .collect(),
+            nodes: (0..count).map(|id| Node::new(config(id), Noted::new(id), now)).collect(),
             map,
             wires: VecDeque::new(),
             replies: Vec::new(),
@@ -117,6 +118,14 @@ impl Chain {
         };
         chain.install();
         chain
+    }
+
+    /// A node ends and starts anew, with what its engine has kept.
+    fn restart(&mut self, index: usize) {
+        let engine = self.nodes.remove(index).into_engine();
+        let node = Node::new(config(u16::try_from(index).unwrap()), engine, self.now);
+        self.nodes.insert(index, node);
+        self.install_at(index);
     }
 
     fn install(&mut self) {

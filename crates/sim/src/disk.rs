@@ -341,11 +341,15 @@ impl Engine for Disk {
         self.change(Change::Note((partition, name.to_vec()), note.map(<[u8]>::to_vec)));
     }
 
-    fn notes(&self, partition: PartitionId, mut visit: impl FnMut(&[u8], &[u8])) {
-        let notes = self.live.notes.range((partition, Vec::new())..);
-        for ((_, name), note) in notes.take_while(|((p, _), _)| *p == partition) {
-            visit(name, note);
-        }
+    fn notes_from(
+        &self,
+        partition: PartitionId,
+        from: &[u8],
+        mut visit: impl FnMut(&[u8], &[u8]) -> ControlFlow<()>,
+    ) {
+        let notes = self.live.notes.range((partition, from.to_vec())..);
+        let mut notes = notes.take_while(|((p, _), _)| *p == partition);
+        let _ = notes.try_for_each(|((_, name), note)| visit(name, note));
     }
 
     fn sync(&mut self) -> Result<(), EngineError> {

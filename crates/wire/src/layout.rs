@@ -521,7 +521,7 @@ pub enum DropReason {
     QueueFull = 0x12,
     /// A reply to nothing that is waiting: late or doubled.
     UnknownRequest = 0x13,
-    /// No table or assignment installed yet.
+    /// No table or assignment installed yet, or a member that still forgets what it had on record before.
     NotServing = 0x14,
     /// A reply with no address to send it to.
     BadReplyAddress = 0x15,

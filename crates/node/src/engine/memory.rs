@@ -312,7 +312,13 @@ impl Engine for MemoryEngine {
 
     fn note(&mut self, _partition: PartitionId, _name: &[u8], _note: Option<&[u8]>) {}
 
-    fn notes(&self, _partition: PartitionId, _visit: impl FnMut(&[u8], &[u8])) {}
+    fn notes_from(
+        &self,
+        _partition: PartitionId,
+        _from: &[u8],
+        _visit: impl FnMut(&[u8], &[u8]) -> ControlFlow<()>,
+    ) {
+    }
 
     fn sync(&mut self) -> Result<(), EngineError> {
         Ok(())

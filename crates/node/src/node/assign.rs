@@ -101,18 +101,27 @@ impl<E: Engine> Node<E> {
         self.unsynced_replicas = true;
     }
 
-    /// Forgets a piece of what is held without a replica record, if it is time to.
+    /// Forgets a piece of what is held without a replica record, and of what a replica had noted
+    /// before it began again, if it is time to.
     pub(crate) fn vacate_on(&mut self, now: Instant) {
-        if self.vacating_due().is_some_and(|at| at <= now) {
-            self.replica_records.forget_piece(&mut self.shard.engine);
-            self.next_vacating = now + VACATE_EVERY;
+        if self.vacating_due().is_none_or(|at| at > now) {
+            return;
+        }
+        self.next_vacating = now + VACATE_EVERY;
+        self.replica_records.forget_piece(&mut self.shard.engine);
+        let (Some(id), Some(directory)) = (self.forgetting.pop_first(), &self.directory) else {
+            return;
+        };
+        if let Some(replica) = self.replicas.get_mut(&id) {
+            replica.forget_notes(&mut self.shard.context(directory, now, 0));
+            self.forgetting.extend(replica.is_forgetting().then_some(id));
         }
     }
 
     /// When there is a piece to forget, if there is one; not before it is durable why.
     pub(crate) fn vacating_due(&self) -> Option<Instant> {
-        let may = self.replica_records.is_vacating() && !self.unsynced_replicas;
-        may.then_some(self.next_vacating)
+        let any = self.replica_records.is_vacating() || !self.forgetting.is_empty();
+        (any && !self.unsynced_replicas).then_some(self.next_vacating)
     }
 
     /// Makes a replica of a partition, or lets it follow.
@@ -150,6 +159,7 @@ impl<E: Engine> Node<E> {
             replica.enter(&mut ctx);
             replica
         };
+        self.forgetting.extend(replica.is_forgetting().then_some(id));
         let since = partition.since(directory.me).unwrap_or_default();
         let area: Area = replica.member.area();
         let (caught_up, epoch, base) = (replica.caught_up, replica.member.epoch(), replica.base);

@@ -245,7 +245,7 @@ impl Replica {
             && self.uploads.replaced(key, manifest, ctx.now + ctx.part_times.grace)
         {
             let name = replaced_name(&name(key, manifest.upload()));
-            ctx.engine.note(self.member.id(), &name, Some(&manifest.parts().to_be_bytes()));
+            ctx.engine.note(self.member.id(), &name, Some(&[]));
         }
     }
 

@@ -37,6 +37,9 @@ impl Replica {
         if sender != Some(from) {
             return Err(DropReason::NotFromMember);
         }
+        if self.is_forgetting() {
+            return Err(DropReason::NotServing);
+        }
         if !ctx.mutant.is(Mutant::BelieveNumbers) {
             self.check_numbers(ctx.now, header, body)?;
         }

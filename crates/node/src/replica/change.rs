@@ -7,10 +7,12 @@
 use crate::engine::Engine;
 use crate::replica::Replica;
 use crate::replica::history::History;
+use crate::replica::notes::is_of_values;
 use crate::shard::context::Context;
 use crate::shard::replica_records::ReplicaRecord;
 use crate::shard::room::Behind;
 use cluster::{Mutant, Partition, Settled};
+use std::ops::ControlFlow;
 use wire::{ChainStable, ChainStableBody, DropReason, Op, Version};
 
 impl Replica {
@@ -20,7 +22,7 @@ impl Replica {
             return;
         }
         self.member.take_place(partition, ctx.directory.me);
-        if self.is_demoted() {
+        if self.caught_up && self.is_to_resume() {
             self.begin_again(ctx);
         }
         self.enter(ctx);
@@ -38,7 +40,8 @@ impl Replica {
             // It is a member, and the store is from when it was being copied to.
             self.base = self.base.or(Some(Version::NONE));
         }
-        if self.is_demoted() {
+        // Who had begun again may not have come to the end of forgetting.
+        if self.is_to_resume() {
             self.begin_again(ctx);
         } else if replica_record.epoch < self.member.partition.opened {
             // It was open without this node: the versions of what is pending here may have been
@@ -51,34 +54,52 @@ impl Replica {
 
     /// Whether this member, having come back with less than the others hold, is to be copied what
     /// it lacks.
-    fn is_demoted(&self) -> bool {
-        self.member.is_learner()
-            && self.caught_up
-            && self.base.is_some()
-            && self.member.partition.resumes.is_some()
+    fn is_to_resume(&self) -> bool {
+        self.member.is_learner() && self.base.is_some() && self.member.partition.resumes.is_some()
     }
 
-    /// Keeps the values that are here and forgets everything else: it is copied again, and so are
-    /// the versions above the base.
+    /// Keeps the values that are here, with the parts that still go, and forgets everything else:
+    /// it is copied again, and so are the versions above the base.
     fn begin_again<E: Engine>(&mut self, ctx: &mut Context<'_, E>) {
         for version in self.pending.versions() {
             self.unpend(ctx, version);
         }
-        let mut names = Vec::new();
-        ctx.engine.notes(self.member.id(), |name, _| names.push(name.to_vec()));
-        for name in names {
-            ctx.engine.note(self.member.id(), &name, None);
-        }
-        let Self { member, base, last_version, collected, digest, .. } = self;
+        let Self { member, base, last_version, collected, digest, uploads, .. } = self;
         let partition = std::mem::take(&mut member.partition);
         let mut fresh = Self::new(partition, ctx.directory.me, member.ordered, false);
         // The end of the copy says what these were.
         fresh.history = History::up_to(base.unwrap_or(Version::NONE), 0);
         (fresh.last_version, fresh.collected) = (*last_version, *collected);
         (fresh.digest, fresh.base) = (*digest, *base);
+        fresh.uploads = std::mem::take(uploads);
         fresh.begin_survey();
+        fresh.stale_notes = Some(Vec::new());
         *self = fresh;
         self.note_counters(ctx.engine);
+        self.forget_notes(ctx);
+    }
+
+    /// Whether notes are left of the time before it began again. Until they are gone it takes
+    /// nothing from others, for what it would note of that might have the same name.
+    pub(crate) fn is_forgetting(&self) -> bool {
+        self.stale_notes.is_some()
+    }
+
+    /// Forgets a bounded number of those notes.
+    pub(crate) fn forget_notes<E: Engine>(&mut self, ctx: &mut Context<'_, E>) {
+        let Some(from) = self.stale_notes.take() else { return };
+        let most = ctx.turn.most_for(FORGOTTEN_AT_ONCE);
+        let mut seen: Vec<Vec<u8>> = Vec::new();
+        ctx.engine.notes_from(self.member.id(), &from, |name, _| {
+            seen.push(name.to_vec());
+            if seen.len() < most { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        });
+        ctx.turn.spend(seen.len());
+        for name in seen.iter().filter(|name| !is_of_values(name)) {
+            ctx.engine.note(self.member.id(), name, None);
+        }
+        let next = seen.pop().map(|name| [&name[..], &[0]].concat());
+        self.stale_notes = next.filter(|_| seen.len() + 1 >= most);
     }
 
     /// What it holds, once it has settled.
@@ -219,6 +240,9 @@ impl Replica {
         }
     }
 }
+
+/// Notes forgotten at once: half a millisecond with the durable engine.
+const FORGOTTEN_AT_ONCE: usize = 1_024;
 
 /// CHAIN_STABLE is not acknowledged: while the partition is open it is said a few times, and the
 /// next write says it again.

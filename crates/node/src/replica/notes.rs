@@ -44,6 +44,11 @@ pub(crate) fn replaced_name(upload: &[u8]) -> Vec<u8> {
     [b"g", upload].concat()
 }
 
+/// Whether a note is about what a member holds of values, which it keeps when it forgets all else.
+pub(crate) fn is_of_values(name: &[u8]) -> bool {
+    matches!(name.first(), Some(b'c' | b'g'))
+}
+
 /// The name of the note that keeps one outcome.
 pub(crate) fn session_name(client: u64, seq: u64) -> [u8; 17] {
     let mut name = [b's'; 17];

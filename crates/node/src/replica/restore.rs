@@ -41,12 +41,8 @@ impl Replica {
                     self.sessions.ended.note(now, u64::from_be_bytes(client), newest);
                 }
             }
-            Some((b'g', upload)) => {
-                if let ([parts], []) = note.as_chunks::<4>()
-                    && PartKey::parse(upload).is_some()
-                {
-                    self.uploads.go_on_dropping(upload, u32::from_be_bytes(*parts));
-                }
+            Some((b'g', upload)) if PartKey::parse(upload).is_some() => {
+                self.uploads.go_on_dropping(upload);
             }
             Some((b'v', version)) => {
                 if let Ok(version) = version.try_into().map(u64::from_be_bytes) {

@@ -90,7 +90,7 @@ fn writes_of_a_hot_key_that_are_later_steps_are_told_of_once_by_the_head() {
         chain.batch(&[put(b"cold", b"1"), put(HOT, b"1")]);
     }
     let later = chain.now + MS * 100;
-    let told = |node: &Node<MemoryEngine>| node.report(later).hot;
+    let told = |node: &Node<Noted>| node.report(later).hot;
     let of_head = told(&chain.nodes[0]);
     let steps = of_head.iter().map(|it| (&it.key[..], it.writes, it.steps));
     assert_eq!(steps.collect::<Vec<_>>(), [(&b"cold"[..], 600, 0), (HOT, 600, 200)]);

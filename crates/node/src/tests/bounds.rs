@@ -26,7 +26,7 @@ impl Chain {
         self.put_again(seq, key, &manifest.to_bytes(), EXPIRY_BIG);
     }
 
-    fn put_big(&mut self, key: &[u8], number: u64, parts: u32) {
+    pub(super) fn put_big(&mut self, key: &[u8], number: u64, parts: u32) {
         for index in 0..parts {
             self.put_part(key, number, index);
             if index % 1_000 == 999 {

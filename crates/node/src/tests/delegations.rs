@@ -3,7 +3,6 @@
 mod recall;
 
 use super::hot::HOT;
-use super::vacating::Noted;
 use super::*;
 use crate::hot::delegation::orders::OrdersGiven;
 use crate::hot::delegation::records::SPAN;
@@ -455,7 +454,7 @@ fn copies_go_to_the_readers_that_the_switch_has_chosen_and_not_to_more_than_the_
 
 #[test]
 fn which_orders_it_was_given_a_store_keeps_on_record() {
-    let mut engine = Noted::new();
+    let mut engine = Noted::new(0);
     let order =
         |revision| HotOrder { cluster: cluster::ClusterId(1), revision, ..HotOrder::default() };
     let mut given = OrdersGiven::restore(Instant::from_unix_ms(1_000_000), &engine);

@@ -3,7 +3,6 @@
 mod publishes;
 mod registrations;
 
-use super::vacating::Noted;
 use super::*;
 use cluster::{HotEntry, HotOrder, Mutant};
 use wire::{

@@ -1,7 +1,6 @@
 //! Numbers that cannot be, from whoever pretends to be a member: dropped, counted, and nothing
 //! rests on them.
 
-use super::vacating::Noted;
 use super::*;
 use machine::Rng;
 use wire::{
@@ -219,7 +218,7 @@ fn no_forged_number_ends_a_node_and_later_writes_still_work() {
 
 #[test]
 fn a_store_that_was_poisoned_does_not_end_the_node() {
-    let mut engine = Noted::new();
+    let mut engine = Noted::new(0);
     let id = PartitionId(1);
     let max = [MAX.to_be_bytes(); 5].concat();
     crate::engine::Engine::note(&mut engine, id, b"c", Some(&max));

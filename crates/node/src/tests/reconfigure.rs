@@ -1,6 +1,5 @@
 //! Scripts of chains that change: close, settle, open; learners; leases.
 
-use super::vacating::Noted;
 use super::*;
 use crate::engine::Engine as _;
 use wire::{ChainAnswer, Revision, Version};
@@ -231,7 +230,7 @@ fn a_node_without_a_lease_is_silent() {
     };
     let mut node = Node::new(
         NodeConfig { shard: 0, shards: 1, incarnation: Incarnation(0), rate: 0 },
-        MemoryEngine::new(StoreId(0)),
+        Noted::new(0),
         now,
     );
     node.install(now, &chain.map.assignment(NodeId(0), StoreId(0), port(SWITCH)));
@@ -306,7 +305,7 @@ fn a_commit_brings_what_it_was_computed_from() {
 fn what_was_pending_before_the_chain_was_opened_again_is_dropped() {
     let mut chain = Chain::new(2);
     let config = NodeConfig { shard: 0, shards: 1, incarnation: Incarnation(0), rate: RATE };
-    let mut engine = Some(Noted::new());
+    let mut engine = Some(Noted::new(0));
     let mut start = |chain: &Chain, put: bool| {
         let mut node = Node::new(config, engine.take().unwrap(), chain.now);
         node.install(chain.now, &chain.map.assignment(NodeId(0), StoreId(0), port(SWITCH)));

@@ -1,6 +1,5 @@
 //! Clients beyond what a partition remembers: somebody is forgotten, and nothing is done twice.
 
-use super::vacating::Noted;
 use super::*;
 use crate::replica::sessions::table::KEPT;
 use wire::{Fields as _, Revision, SinceBody, Version};
@@ -157,7 +156,7 @@ struct Restarted {
 impl Restarted {
     fn new() -> Self {
         let Chain { map, now, .. } = Chain::new(1);
-        Self { map, now, engine: Some(Noted::new()), ended: 0 }
+        Self { map, now, engine: Some(Noted::new(0)), ended: 0 }
     }
 
     /// What it answers to an INCR, or to a GOODBYE.

@@ -2,10 +2,8 @@
 //! meanwhile.
 
 use super::*;
-use crate::engine::{Area, Engine, EngineError, Interval, KeyRef, Record};
+use crate::engine::{Area, Engine as _, KeyRef, Record};
 use cluster::NodeReport;
-use std::collections::BTreeMap;
-use std::ops::ControlFlow;
 use wire::{Revision, Version};
 
 const LOST: PartitionId = PartitionId(1);
@@ -14,106 +12,6 @@ const KEPT: PartitionId = PartitionId(2);
 const MIDDLE: u8 = 0x80;
 const RECORDS: u32 = 1_000;
 const PIECES: usize = 4;
-
-/// The memory engine with notes, so that a node can be started anew on it.
-pub(super) struct Noted {
-    memory: MemoryEngine,
-    notes: BTreeMap<(PartitionId, Vec<u8>), Vec<u8>>,
-    /// How much was to be cleared at most, each time.
-    pieces: Vec<usize>,
-}
-
-impl Noted {
-    pub(super) fn new() -> Self {
-        let memory = MemoryEngine::new(StoreId(0));
-        Self { memory, notes: BTreeMap::new(), pieces: Vec::new() }
-    }
-}
-
-impl Engine for Noted {
-    type Cursor = <MemoryEngine as Engine>::Cursor;
-
-    fn read<R>(&self, key: &KeyRef<'_>, with: impl FnOnce(Option<Record<'_>>) -> R) -> R {
-        self.memory.read(key, with)
-    }
-
-    fn write(&mut self, key: &KeyRef<'_>, record: &Record<'_>) {
-        self.memory.write(key, record);
-    }
-
-    fn remove(&mut self, key: &KeyRef<'_>) {
-        self.memory.remove(key);
-    }
-
-    fn scan(
-        &self,
-        interval: &Interval<'_>,
-        visit: impl FnMut(&[u8], Record<'_>) -> ControlFlow<()>,
-    ) {
-        self.memory.scan(interval, visit);
-    }
-
-    fn due(
-        &self,
-        until_ms: u64,
-        visit: impl FnMut(KeyspaceId, &[u8], Record<'_>) -> ControlFlow<()>,
-    ) {
-        self.memory.due(until_ms, visit);
-    }
-
-    fn walk(&self, area: &Area) -> Self::Cursor {
-        self.memory.walk(area)
-    }
-
-    fn walk_on(
-        &self,
-        area: &Area,
-        cursor: &mut Self::Cursor,
-        visit: impl FnMut(&[u8], Record<'_>) -> ControlFlow<()>,
-    ) -> ControlFlow<()> {
-        self.memory.walk_on(area, cursor, visit)
-    }
-
-    fn walked(&self, area: &Area, cursor: &Self::Cursor) -> u16 {
-        self.memory.walked(area, cursor)
-    }
-
-    fn clear_on(&mut self, area: &Area, at_most: usize) -> ControlFlow<()> {
-        self.pieces.push(at_most);
-        self.notes.retain(|(partition, _), _| *partition != area.partition);
-        self.memory.clear_on(area, at_most)
-    }
-
-    fn note(&mut self, partition: PartitionId, name: &[u8], note: Option<&[u8]>) {
-        let at = (partition, name.to_vec());
-        match note {
-            Some(note) => self.notes.insert(at, note.to_vec()),
-            None => self.notes.remove(&at),
-        };
-    }
-
-    fn notes(&self, partition: PartitionId, mut visit: impl FnMut(&[u8], &[u8])) {
-        for ((_, name), note) in self.notes.iter().filter(|((of, _), _)| *of == partition) {
-            visit(name, note);
-        }
-    }
-
-    fn sync(&mut self) -> Result<(), EngineError> {
-        self.memory.sync()
-    }
-
-    fn store_id(&self) -> StoreId {
-        self.memory.store_id()
-    }
-
-    fn usage(&self) -> u64 {
-        self.memory.usage()
-    }
-
-    fn len(&self) -> usize {
-        self.memory.len()
-    }
-}
 
 /// A node by itself, and the map that it is to follow.
 struct World {
@@ -136,7 +34,7 @@ impl World {
         (lost.id, lost.last) = (LOST, Match(kept.first.0 - 1));
         map.partitions = vec![lost, kept];
         map.check().unwrap();
-        let engine = Noted::new();
+        let engine = Noted::new(0);
         let mut world = Self { now: Instant::from_unix_ms(1_000_000), map, node: None, seq: 0 };
         world.start(engine);
         world.follow();

@@ -44,7 +44,7 @@ use scan::Seen;
 use sight::Sight;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
-use std::ops::ControlFlow;
+use std::ops::{Bound, ControlFlow};
 use undo::Undo;
 use wire::Version;
 
@@ -416,9 +416,15 @@ impl<B: Backend> Engine for BackendEngine<B> {
         }
     }
 
-    fn notes(&self, partition: PartitionId, mut visit: impl FnMut(&[u8], &[u8])) {
-        let notes = self.notes.get(&partition);
-        notes.into_iter().flatten().for_each(|(name, note)| visit(name, note));
+    fn notes_from(
+        &self,
+        partition: PartitionId,
+        from: &[u8],
+        mut visit: impl FnMut(&[u8], &[u8]) -> ControlFlow<()>,
+    ) {
+        let Some(notes) = self.notes.get(&partition) else { return };
+        let mut notes = notes.range::<[u8], _>((Bound::Included(from), Bound::Unbounded));
+        let _ = notes.try_for_each(|(name, note)| visit(name, note));
     }
 
     fn sync(&mut self) -> Result<(), EngineError> {

@@ -318,7 +318,7 @@ impl FjallEngine {
         records: Vec<(Vec<u8>, u64)>,
     ) -> fjall::Result<()> {
         let mut batch = self.database.batch().durability(Some(PersistMode::Buffer));
-        self.notes.move_changes_within(&codec::notes_of(partition), &mut batch);
+        self.notes.move_changes_within(&codec::notes_of(partition, &[]), &mut batch);
         for (at, expiry_ms) in records {
             // What is on disk under it then, and in the due index, is not what is seen here.
             if self.records.is_changed_at(&at) {
@@ -340,26 +340,16 @@ impl FjallEngine {
     /// Removes so many notes of a partition, and says how many if it has no more.
     fn clear_notes(&mut self, partition: PartitionId, at_most: usize) -> ControlFlow<(), usize> {
         let (mut names, mut more) = (Vec::new(), false);
-        self.visit_notes(partition, |at, _| {
+        self.notes_from(partition, &[], |name, _| {
             if names.len() == at_most {
                 more = true;
                 return ControlFlow::Break(());
             }
-            names.push(at.to_vec());
+            names.push(codec::note_key(partition, name));
             ControlFlow::Continue(())
         });
         names.iter().for_each(|at| self.notes.remove(at));
         if more { ControlFlow::Break(()) } else { ControlFlow::Continue(names.len()) }
-    }
-
-    /// Visits the notes of a partition with their encoded names.
-    fn visit_notes(
-        &self,
-        partition: PartitionId,
-        visit: impl FnMut(&[u8], &[u8]) -> ControlFlow<()>,
-    ) {
-        let (start, end) = codec::notes_of(partition);
-        self.ok(|| self.notes.scan(&start, &end, Direction::Forward, visit));
     }
 }
 
@@ -467,11 +457,15 @@ impl Engine for FjallEngine {
         }
     }
 
-    fn notes(&self, partition: PartitionId, mut visit: impl FnMut(&[u8], &[u8])) {
-        self.visit_notes(partition, |at, note| {
-            visit(codec::note_name(at), note);
-            ControlFlow::Continue(())
-        });
+    fn notes_from(
+        &self,
+        partition: PartitionId,
+        from: &[u8],
+        mut visit: impl FnMut(&[u8], &[u8]) -> ControlFlow<()>,
+    ) {
+        let (start, end) = codec::notes_of(partition, from);
+        let visit_note = |at: &[u8], note: &[u8]| visit(codec::note_name(at), note);
+        self.ok(|| self.notes.scan(&start, &end, Direction::Forward, visit_note));
     }
 
     /// With no change since the last sync this touches no disk.

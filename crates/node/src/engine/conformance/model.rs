@@ -294,6 +294,16 @@ fn read(engine: &impl Engine, key: &Key) -> Option<Owned> {
 fn notes(engine: &impl Engine, partition: PartitionId) -> Vec<(Vec<u8>, Vec<u8>)> {
     let mut found = Vec::new();
     engine.notes(partition, |name, note| found.push((name.to_vec(), note.to_vec())));
+    let mut bit_by_bit: Vec<(Vec<u8>, Vec<u8>)> = Vec::new();
+    let mut from = Some(Vec::new());
+    while let Some(name) = from.take() {
+        engine.notes_from(partition, &name, |name, note| {
+            bit_by_bit.push((name.to_vec(), note.to_vec()));
+            from = Some([name, &[0]].concat());
+            until(bit_by_bit.len().is_multiple_of(3))
+        });
+    }
+    assert_same(&bit_by_bit, &found, &"notes from one on");
     found
 }
 

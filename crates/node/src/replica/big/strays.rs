@@ -138,7 +138,7 @@ impl Replica {
         while *left > 0 {
             let Some((name, going)) = self.uploads.next_going(ctx.now) else { return };
             let part = PartKey::parse(&name).expect("uploads are named by keys of parts");
-            let most = u32::try_from(*left).unwrap_or(u32::MAX);
+            let (most, at) = (u32::try_from(*left).unwrap_or(u32::MAX), place(keyspace, part.key));
             let (next, over) = match going.parts {
                 Some(parts) => {
                     let to = parts.min(going.next.saturating_add(most));
@@ -148,16 +148,25 @@ impl Replica {
                     *left -= (to - going.next) as usize;
                     (to, to == parts)
                 }
+                // Of a value that is there a store cannot rightly say that it was replaced.
+                None if going.replaced && self.holds_upload(ctx, &at, part.key, part.upload) => {
+                    *left -= 1;
+                    (0, true)
+                }
                 None => {
                     let found = self.find_parts(ctx, keyspace, &name, most);
                     found.iter().for_each(|key| self.remove_part(ctx, keyspace, key));
                     let over = found.len() < *left;
+                    // The first one of an upload that was given up says so.
+                    if over && going.replaced && self.has_part(ctx, keyspace, part) {
+                        self.remove_part(ctx, keyspace, &name);
+                    }
                     // One that has none left is work, too.
                     *left -= found.len().max(1);
                     (0, over)
                 }
             };
-            if over && going.parts.is_some() {
+            if over && going.replaced {
                 ctx.engine.note(self.member.id(), &replaced_name(&name), None);
             }
             self.uploads.have_gone(&name, next, over);

@@ -97,8 +97,10 @@ pub(crate) struct Uploads {
 pub(crate) struct Going {
     /// Parts below this one are gone.
     pub(crate) next: u32,
-    /// How many there were, if that is known.
+    /// How many there were, if this incarnation knows it; else those go that are found.
     pub(crate) parts: Option<u32>,
+    /// Whether it was a value, which is on record until no part is left.
+    pub(crate) replaced: bool,
 }
 
 impl Uploads {
@@ -158,21 +160,21 @@ impl Uploads {
     }
 
     /// A value was replaced in an earlier incarnation, and not all of its parts are gone.
-    pub(crate) fn go_on_dropping(&mut self, name: &[u8], parts: u32) {
-        self.going.insert(name.into(), Going { next: 0, parts: Some(parts) });
+    pub(crate) fn go_on_dropping(&mut self, name: &[u8]) {
+        self.going.insert(name.into(), Going { next: 0, parts: None, replaced: true });
     }
 
     fn wait_no_longer(&mut self, name: &[u8]) {
         if let Some(parts) = self.waiting.remove(name) {
             self.waiting_parts -= u64::from(parts);
-            self.going.insert(name.into(), Going { next: 0, parts: Some(parts) });
+            self.going.insert(name.into(), Going { next: 0, parts: Some(parts), replaced: true });
         }
     }
 
     /// An upload was given up.
     pub(crate) fn given_up(&mut self, name: Box<[u8]>) {
         if !self.is_dropped(&name) {
-            self.going.insert(name, Going { next: 0, parts: None });
+            self.going.insert(name, Going { next: 0, parts: None, replaced: false });
         }
     }
 

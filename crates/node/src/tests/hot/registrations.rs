@@ -52,7 +52,7 @@ fn a_head_that_was_sent_a_late_order_leaves_the_registrations_of_a_newer_one() {
             &mut chain.nodes[1],
             Node::new(
                 NodeConfig { shard: 0, shards: 1, incarnation: Incarnation(1), rate: 0 },
-                MemoryEngine::new(StoreId(1)),
+                Noted::new(1),
                 now,
             ),
         )
@@ -109,7 +109,7 @@ fn marks_agree_everywhere_whatever_is_lost_or_overtaken() {
             assert!(rounds < 2_000, "seed {seed} does not heal");
         }
         chain.run();
-        let held = |node: &Node<MemoryEngine>| -> Vec<(Vec<u8>, u64)> {
+        let held = |node: &Node<Noted>| -> Vec<(Vec<u8>, u64)> {
             let registrations = &node.replicas[&PartitionId(1)].registrations;
             registrations
                 .iter()
@@ -171,7 +171,7 @@ fn marks_are_known_again_after_a_restart() {
         node.flush().unwrap();
         node
     };
-    let mut node = start(Noted::new());
+    let mut node = start(Noted::new(0));
     node.install_hot(
         now,
         Arc::new(order(&map, GENERATION, &[(HOT, GENERATION), (b"warm", GENERATION)])),

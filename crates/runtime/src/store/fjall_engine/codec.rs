@@ -107,13 +107,13 @@ pub(super) fn note_name(bytes: &[u8]) -> &[u8] {
     bytes.split_first_chunk::<4>().map_or(&[], |(_partition, name)| name)
 }
 
-/// The range of all notes of a partition.
-pub(super) fn notes_of(partition: PartitionId) -> (Bound<Vec<u8>>, Bound<Vec<u8>>) {
+/// The range of the notes of a partition, from this name on.
+pub(super) fn notes_of(partition: PartitionId, from: &[u8]) -> (Bound<Vec<u8>>, Bound<Vec<u8>>) {
     let end = match partition.0.checked_add(1) {
         Some(next) => Bound::Excluded(note_key(PartitionId(next), &[])),
         None => Bound::Unbounded,
     };
-    (Bound::Included(note_key(partition, &[])), end)
+    (Bound::Included(note_key(partition, from)), end)
 }
 
 /// Before all records of a partition.

@@ -1,0 +1,114 @@
+//! Scripts of members that come back with less than the others hold: what they keep, and how they
+//! forget the rest.
+
+use super::*;
+use crate::engine::Engine as _;
+use crate::replica::notes::{replaced_name, session_name};
+use wire::{PartKey, UploadBody, Version};
+
+const ID: PartitionId = PartitionId(1);
+
+/// Notes of outcomes that an old store has.
+const OUTCOMES: u64 = 5_000;
+
+/// Notes that may be forgotten in a turn.
+const AT_ONCE: usize = 1_024;
+
+impl Chain {
+    /// The second node comes back behind, and is to be sent what it lacks.
+    fn demote_second(&mut self) {
+        self.run();
+        self.change(&[0, 1], false, false);
+        self.install();
+        self.run();
+        self.restart(1);
+        self.run();
+        self.change(&[0, 1], true, true);
+        self.map.partitions[0].resumes = Some(Version::new(1));
+        self.install();
+    }
+
+    fn outcomes(&self) -> usize {
+        self.nodes[1].engine().notes_named(ID, b's')
+    }
+
+    /// The second node has outcomes on record that nobody else knows of.
+    fn note_outcomes(&mut self) {
+        for client in 0..OUTCOMES {
+            let name = session_name(1_000_000 + client, 1);
+            self.nodes[1].engine_mut().note(ID, &name, Some(b"old"));
+        }
+    }
+}
+
+#[test]
+fn parts_of_a_value_that_was_replaced_go_although_their_member_came_back_behind() {
+    let mut chain = Chain::new(2);
+    chain.put_big(b"k", 1, 3);
+    chain.put(b"k", b"v");
+    chain.run();
+    assert_eq!(chain.nodes[1].engine().len(), 4, "readers may need them");
+    assert_eq!(chain.nodes[1].engine().notes_named(ID, b'g'), 1);
+    chain.demote_second();
+    chain.run();
+    assert!(chain.caught_up(1));
+    let node = &chain.nodes[1];
+    assert_eq!((node.uploads(), node.engine().len()), (0, 1), "they do not wait to be given up");
+    assert_eq!(node.engine().notes_named(ID, b'g'), 0);
+}
+
+#[test]
+fn a_member_that_begins_again_forgets_a_bounded_number_of_notes_in_a_turn() {
+    for restarts in [false, true] {
+        let mut chain = Chain::new(2);
+        chain.put(b"a", b"1");
+        chain.run();
+        chain.note_outcomes();
+        chain.demote_second();
+        chain.put(b"b", b"2");
+        let mut turns = 0;
+        while chain.outcomes() >= AT_ONCE {
+            let before = chain.outcomes();
+            chain.settle();
+            assert!(!chain.caught_up(1), "what it took now it might forget");
+            chain.pass(5 * MS);
+            assert!(before - chain.outcomes() <= AT_ONCE, "{before} and {}", chain.outcomes());
+            turns += 1;
+            assert!(turns < 20, "it comes to an end");
+            if restarts && turns == 1 {
+                chain.restart(1);
+            }
+        }
+        assert!(turns >= 2, "{turns} turns");
+        chain.run();
+        assert!(chain.caught_up(1));
+        assert_eq!(chain.outcomes(), 1, "that of its client, which it was sent");
+        assert_eq!(chain.nodes[1].engine().len(), 2);
+    }
+}
+
+#[test]
+fn what_a_store_says_of_the_parts_that_go_is_not_believed() {
+    let mut chain = Chain::new(2);
+    chain.put_big(b"kept", 1, 2);
+    chain.put_big(b"gone", 2, 3);
+    chain.put(b"gone", b"v");
+    chain.run();
+    let part = |key, number| {
+        let upload = UploadBody { client: CLIENT, number };
+        replaced_name(&PartKey { key, upload, index: 0 }.to_bytes())
+    };
+    let engine = chain.nodes[1].engine_mut();
+    for (key, number) in [(&b"gone"[..], 2), (b"never", 3), (b"kept", 1)] {
+        engine.note(ID, &part(key, number), Some(&u32::MAX.to_be_bytes()));
+    }
+    chain.change(&[0, 1], false, false);
+    chain.install();
+    chain.run();
+    chain.restart(1);
+    chain.run();
+    let node = &chain.nodes[1];
+    assert_eq!(node.counters().parts_dropped, 3);
+    assert_eq!((node.uploads(), node.engine().len()), (0, 4), "the values, and the parts of one");
+    assert_eq!(node.engine().notes_named(ID, b'g'), 0);
+}
