@@ -10,6 +10,7 @@ mod replica_counts;
 
 pub(crate) use capacity::Weights;
 
+use crate::decisions::Level;
 use crate::ledger::Ledger;
 use crate::members::{Members, Standing};
 use cluster::{
@@ -214,11 +215,7 @@ impl Chains {
         }
         for (reason, steps) in by_reason {
             let (saw, did) = explain::explain(&self.outlook, reason, &steps);
-            if reason == Reason::Lost {
-                ledger.decisions.note_loss(now, saw, did, changed.clone());
-            } else {
-                ledger.decisions.note(now, saw, did, changed.clone());
-            }
+            ledger.decisions.note(now, reason.level(), saw, did, changed.clone());
         }
         for (index, step) in steps {
             self.note_unequal(ledger, now, &step);
@@ -247,7 +244,7 @@ impl Chains {
             let saw =
                 format!("node {node} holds other than it should of partition {}", step.next.id);
             let did = "have it copied there if there is anybody who has it";
-            ledger.decisions.note_seen(now, saw, did, true);
+            ledger.decisions.note(now, Level::Trouble, saw, did, "");
         }
     }
 }

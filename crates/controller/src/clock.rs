@@ -8,7 +8,7 @@
 //! known, so none serves by another. After that the time follows the middle one, slowly, and only
 //! while it is near: a correction is followed, a step is not.
 
-use crate::decisions::Decisions;
+use crate::decisions::{Decisions, Level};
 use crate::members::{Contact, Members, Peer, Sample};
 use cluster::{ClockAhead, ClockOrder, MaybeMutant, Member, MemberReport, Mutant, Report};
 use machine::Instant;
@@ -89,13 +89,13 @@ impl ClusterClock {
         {
             self.know(now, ClockAhead(sample.ahead.0.saturating_add(ahead.0)), members);
             let saw = format!("{member} knows what time it is in the cluster");
-            decisions.note(now, saw, "go by that", "");
+            decisions.note(now, Level::Usual, saw, "go by that", "");
         }
         self.look(now, members, mutant);
         let Some(off) = self.behind(&sample).filter(|off| is_far(*off)) else { return };
         if reborn {
             let saw = format!("the clock of {member} is {} the cluster's", shown(off));
-            decisions.note_seen(now, saw, "let it go by the cluster's clock", true);
+            decisions.note(now, Level::Trouble, saw, "let it go by the cluster's clock", "");
         }
     }
 

@@ -11,6 +11,7 @@ pub use error::{CommandError, PINS_MAX};
 use crate::chains::weights;
 use crate::config::check_endpoints;
 use crate::controller::Controller;
+use crate::decisions::Level;
 use crate::hot::HotAction;
 use crate::keyspace::{self, CreateError, KeyspaceSpec};
 use crate::members::{Peer, Standing, accept_loss};
@@ -53,7 +54,12 @@ impl Controller {
         let turns = weights(&self.ledger.state.map, &self.members).turns(&nodes);
         let wanted = format!("wanted: keyspace {:?} of {} partitions", spec.name, spec.partitions);
         let id = keyspace::create(&mut self.ledger.state, spec, (nodes.len(), &turns), now)?;
-        self.ledger.advance(now, wanted, format!("create keyspace {id} on {} nodes", nodes.len()));
+        self.ledger.advance(
+            now,
+            Level::Usual,
+            wanted,
+            format!("create keyspace {id} on {} nodes", nodes.len()),
+        );
         Ok(id)
     }
 
@@ -86,7 +92,7 @@ impl Controller {
         let peer = Peer::new(now, self.config.poll_interval, self.config.lease);
         self.members.insert(Member::Node(node.id), peer);
         let did = format!("ask node {} at {control} for its memory", node.id);
-        self.ledger.advance(now, format!("wanted: a new node {}", node.id), did);
+        self.ledger.advance(now, Level::Usual, format!("wanted: a new node {}", node.id), did);
         Ok(())
     }
 
@@ -113,7 +119,12 @@ impl Controller {
         departing.remove(&node);
         controls.remove(&node);
         self.members.remove(Member::Node(node));
-        self.ledger.advance(now, format!("wanted: node {node} removed"), "forget it".to_owned());
+        self.ledger.advance(
+            now,
+            Level::Usual,
+            format!("wanted: node {node} removed"),
+            "forget it".to_owned(),
+        );
         Ok(())
     }
 
@@ -140,7 +151,7 @@ impl Controller {
         departing.insert(node);
         let partitions = self.ledger.state.partitions_of(node);
         let did = format!("replace it in {partitions} partitions");
-        self.ledger.advance(now, format!("wanted: node {node} drained"), did);
+        self.ledger.advance(now, Level::Usual, format!("wanted: node {node} drained"), did);
         Ok(())
     }
 
@@ -156,7 +167,7 @@ impl Controller {
         self.refuse_unknown(node)?;
         if self.ledger.state.departing.remove(&node) {
             let did = format!("leave it its {} partitions", self.ledger.state.partitions_of(node));
-            self.ledger.advance(now, format!("wanted: node {node} kept"), did);
+            self.ledger.advance(now, Level::Usual, format!("wanted: node {node} kept"), did);
         }
         Ok(())
     }
@@ -199,7 +210,7 @@ impl Controller {
         let what = partition.map_or("all replicas".to_owned(), |id| format!("partition {id}"));
         let mend = if mend { "compared and mended" } else { "compared" };
         let saw = format!("wanted: {what} {mend}");
-        self.ledger.decisions.note(now, saw, "tell the nodes", "");
+        self.ledger.decisions.note(now, Level::Usual, saw, "tell the nodes", "");
         self.members.ask_nodes(now);
         Ok(number)
     }
@@ -260,7 +271,7 @@ impl Controller {
         self.hot.note_wish(now, did, name);
         let verb = if did == HotAction::Pinned { "pinned" } else { "no longer pinned" };
         let saw = format!("wanted: a key of keyspace {} {verb}", name.keyspace);
-        self.ledger.advance(now, saw, "keep that on record".to_owned());
+        self.ledger.advance(now, Level::Usual, saw, "keep that on record".to_owned());
     }
 
     /// Stops copying: running copies stand still and none is begun, until [`Self::resume_copies`].
@@ -284,7 +295,7 @@ impl Controller {
         self.watches.clear();
         let saw = if paused { "wanted: copies paused" } else { "wanted: copies resumed" };
         let did = format!("let every shard send {rate} bytes per second to learners");
-        self.ledger.advance(now, saw.to_owned(), did);
+        self.ledger.advance(now, Level::Usual, saw.to_owned(), did);
     }
 
     fn refuse_unknown(&self, node: NodeId) -> Result<(), CommandError> {

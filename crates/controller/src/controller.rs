@@ -3,7 +3,7 @@
 use crate::chains::{self, Chains};
 use crate::clock::ClusterClock;
 use crate::config::{ConfigError, ControllerConfig};
-use crate::decisions::Decision;
+use crate::decisions::{Decision, Level};
 use crate::hot::{self, Hot, HotNews};
 use crate::ledger::Ledger;
 use crate::members::{
@@ -78,7 +78,7 @@ impl Controller {
         };
         let changes = if changed { "all of it" } else { "nothing" };
         let did = format!("begin with revision {revision}");
-        ledger.decisions.note(now, saw, did, changes);
+        ledger.decisions.note(now, Level::Usual, saw, did, changes);
         Ok(Self {
             orders: Orders::new(now + config.poll_interval),
             config,
@@ -173,7 +173,7 @@ impl Controller {
         let decisions = &mut self.ledger.decisions;
         let Some(peer) = self.members.get_mut(from) else {
             let saw = format!("a report of {from}, which is not configured");
-            return decisions.note_seen(now, saw, "ignore it", true);
+            return decisions.note(now, Level::Trouble, saw, "ignore it", "");
         };
         peer.in_flight = None;
         let incarnation = report.incarnation;
@@ -195,7 +195,7 @@ impl Controller {
                 peer.contact = Contact::Silent;
                 let saw = format!("{from} reports in the form of another role");
                 let did = "ignore it; check the configured control address";
-                return decisions.note_seen(now, saw, did, true);
+                return decisions.note(now, Level::Trouble, saw, did, "");
             }
         };
         self.heard(from, report, standing);
@@ -352,7 +352,7 @@ impl Controller {
         self.members.excuse(now, self.patience());
         let saw = format!("{} ms in which nothing was done", now.since(expected).as_millis());
         let did = "ask everybody before taking anybody to be silent";
-        self.ledger.decisions.note(now, saw, did, "");
+        self.ledger.decisions.note(now, Level::Usual, saw, did, "");
     }
 
     /// What a node's report makes of it.
@@ -397,7 +397,7 @@ impl Controller {
         let Some(peer) = self.members.get_mut(from) else { return };
         if peer.hear(now, patience, &report, standing) {
             let (saw, did) = peer.standing.clone().explain(from, report.revision());
-            decisions.note_seen(now, saw, did, peer.standing.is_trouble());
+            decisions.note(now, peer.standing.level(), saw, did, "");
         }
         let accepted = peer.standing == Standing::Accepted;
         match (from, &report.state) {
@@ -424,7 +424,7 @@ impl Controller {
         let Some(peer) = self.members.get_mut(from) else { return };
         if peer.fall_silent() {
             let saw = format!("{from} does not answer");
-            self.ledger.decisions.note_seen(self.now, saw, "ask again", true);
+            self.ledger.decisions.note(self.now, Level::Trouble, saw, "ask again", "");
         }
     }
 
@@ -465,7 +465,7 @@ impl Controller {
         if known > lease_ms && self.members.alone_at() <= self.now {
             self.ledger.state.lease_ms = lease_ms;
             let saw = format!("no lease of {known} ms is left");
-            self.ledger.advance(self.now, saw, format!("count on {lease_ms} ms"));
+            self.ledger.advance(self.now, Level::Usual, saw, format!("count on {lease_ms} ms"));
         }
     }
 
@@ -478,7 +478,7 @@ impl Controller {
             self.hot.switch_over();
             let saw = format!("{} is silent and its lease has ended", Member::Switch(active));
             let did = format!("make switch {next} the active one");
-            self.ledger.advance_after_loss(self.now, saw, did);
+            self.ledger.advance(self.now, Level::Trouble, saw, did);
         }
     }
 

@@ -24,6 +24,15 @@ pub struct Decision {
     pub trouble: bool,
 }
 
+/// How much a decision matters to people.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Level {
+    /// It is how things go.
+    Usual,
+    /// It is about somebody who was lost, or does what it should not.
+    Trouble,
+}
+
 /// The last [`DECISIONS_MAX`] decisions, oldest first.
 #[derive(Clone, Debug)]
 pub(crate) struct Decisions(Ring<Decision>);
@@ -38,28 +47,13 @@ impl Decisions {
     pub(crate) fn note(
         &mut self,
         now: Instant,
+        level: Level,
         saw: impl Into<String>,
         did: impl Into<String>,
         changed: impl Into<String>,
     ) {
         let (saw, did, changed) = (saw.into(), did.into(), changed.into());
-        self.0.note(Decision { at_ms: now.unix_ms(), saw, did, changed, trouble: false });
-    }
-
-    /// The same of somebody who was lost.
-    pub(crate) fn note_loss(&mut self, now: Instant, saw: String, did: String, changed: String) {
-        self.0.note(Decision { at_ms: now.unix_ms(), saw, did, changed, trouble: true });
-    }
-
-    /// The same of what was seen in a member, which changes nothing by itself.
-    pub(crate) fn note_seen(
-        &mut self,
-        now: Instant,
-        saw: impl Into<String>,
-        did: impl Into<String>,
-        trouble: bool,
-    ) {
-        let (saw, did, changed) = (saw.into(), did.into(), String::new());
+        let trouble = level == Level::Trouble;
         self.0.note(Decision { at_ms: now.unix_ms(), saw, did, changed, trouble });
     }
 

@@ -16,7 +16,7 @@ mod seen;
 
 pub use log::{HOT_DECISIONS_MAX, HotAction, HotDecision, HotEffect, HotNews};
 
-use crate::decisions::Decisions;
+use crate::decisions::{Decisions, Level};
 use crate::members::{Members, Peer, Standing};
 use crate::saved::Saved;
 use cluster::{
@@ -142,7 +142,7 @@ impl Hot {
             self.forgotten |= self.confirmed.is_none();
             if self.confirmed.is_none() {
                 let saw = format!("{member} has forgotten its hot keys, or has somebody else's");
-                decisions.note(now, saw, "give it all of them anew", "");
+                decisions.note(now, Level::Usual, saw, "give it all of them anew", "");
             }
         }
         if self.confirmed.is_some() {
@@ -162,7 +162,7 @@ impl Hot {
             let saw = format!("{member} does not take the hot keys that it is given");
             let did = "leave their reads to the tails of their chains; the log of its process, \
                        which goes to its standard error, may say why";
-            decisions.note(now, saw, did, "");
+            decisions.note(now, Level::Usual, saw, did, "");
         }
     }
 

@@ -1,6 +1,6 @@
 //! What has been decided: the state, how much of it is durable, and what was decided last.
 
-use crate::decisions::Decisions;
+use crate::decisions::{Decisions, Level};
 use crate::saved::Saved;
 use machine::Instant;
 use wire::Revision;
@@ -37,20 +37,10 @@ impl Ledger {
     }
 
     /// The state has changed: it gets a new revision.
-    pub(crate) fn advance(&mut self, now: Instant, saw: String, did: String) {
-        let changed = self.advanced(now);
-        self.decisions.note(now, saw, did, changed);
-    }
-
-    /// The same because somebody was lost.
-    pub(crate) fn advance_after_loss(&mut self, now: Instant, saw: String, did: String) {
-        let changed = self.advanced(now);
-        self.decisions.note_loss(now, saw, did, changed);
-    }
-
-    fn advanced(&mut self, now: Instant) -> String {
+    pub(crate) fn advance(&mut self, now: Instant, level: Level, saw: String, did: String) {
         self.state.advance(now);
-        format!("revision {}", self.revision())
+        let changed = format!("revision {}", self.revision());
+        self.decisions.note(now, level, saw, did, changed);
     }
 
     /// The state to save, if it has changed since the last call.

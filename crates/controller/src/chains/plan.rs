@@ -7,6 +7,7 @@ use super::capacity::Weights;
 use super::compare::Comparison;
 use super::leftovers::Leftovers;
 use super::replica_counts::{Intent, Tally};
+use crate::decisions::Level;
 use cluster::{Epoch, NodeId, Partition};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -99,6 +100,21 @@ pub(crate) enum Reason {
     Unwanted,
     /// Opened: all of it has settled.
     Settled,
+}
+
+impl Reason {
+    /// How much it matters to people.
+    pub(crate) fn level(self) -> Level {
+        match self {
+            Self::Lost => Level::Trouble,
+            Self::Whole
+            | Self::Short
+            | Self::Leaving
+            | Self::Uneven
+            | Self::Unwanted
+            | Self::Settled => Level::Usual,
+        }
+    }
 }
 
 /// A chain as it ought to be, in no order.

@@ -7,6 +7,7 @@
 
 use super::peer::Peer;
 use super::standing::Standing;
+use crate::decisions::Level;
 use crate::ledger::Ledger;
 use cluster::{Incarnation, Member, NodeId, NodeReport, Partition, Returned, StoreId};
 use machine::Instant;
@@ -39,6 +40,7 @@ pub(crate) fn take_in(ledger: &mut Ledger, peer: &mut Peer, it: Arrival<'_>) -> 
     peer.begin(it.incarnation, it.report.past.iter().copied());
     ledger.advance(
         it.now,
+        Level::Usual,
         format!("node {node} has the new memory {store:016x}"),
         format!("take node {node} in"),
     );
@@ -85,11 +87,9 @@ pub(crate) fn begin_incarnation(
         0 => "put its incarnation on record".to_owned(),
         _ => format!("close its {closed} partitions and compare what it holds"),
     };
-    if known.is_some() && !remembers {
-        ledger.advance_after_loss(it.now, saw, did);
-    } else {
-        ledger.advance(it.now, saw, did);
-    }
+    let is_older = known.is_some() && !remembers;
+    let level = if is_older { Level::Trouble } else { Level::Usual };
+    ledger.advance(it.now, level, saw, did);
     peer.begin(it.incarnation, past.iter().copied().chain(known));
     Standing::Accepted
 }
@@ -114,6 +114,7 @@ pub(crate) fn accept_loss(ledger: &mut Ledger, now: Instant, node: NodeId) -> us
     if accepted > 0 {
         ledger.advance(
             now,
+            Level::Usual,
             format!("wanted: what node {node} holds counts, whatever was lost"),
             format!("believe its older store in {accepted} partitions"),
         );

@@ -1,5 +1,6 @@
 //! What a member is to the controller.
 
+use crate::decisions::Level;
 use cluster::Member;
 use wire::Revision;
 
@@ -26,10 +27,12 @@ pub(crate) enum Standing {
 
 impl Standing {
     /// Whether somebody has to look after it.
-    pub(crate) fn is_trouble(&self) -> bool {
+    pub(crate) fn level(&self) -> Level {
         match self {
-            Self::Unheard | Self::Accepted | Self::Returning => false,
-            Self::Waiting(_) | Self::Forgotten | Self::Foreign(_) | Self::Ahead(_) => true,
+            Self::Unheard | Self::Accepted | Self::Returning => Level::Usual,
+            Self::Waiting(_) | Self::Forgotten | Self::Foreign(_) | Self::Ahead(_) => {
+                Level::Trouble
+            }
         }
     }
 
