@@ -169,6 +169,9 @@ pub enum Mutant {
     /// Controller: a store that lacks the incarnation that its node was known by passes for the
     /// newest.
     BelieveAnyPast,
+    /// Controller: a member whose newest version is the last that there can be passes for the
+    /// newest, and nobody can write any more.
+    BelieveLastVersion,
     /// Controller: decides by a map although nodes have followed a newer one.
     BelieveAnyMap,
     /// Controller: a map that is made anew from records has open chains, whose members nobody has
@@ -186,7 +189,7 @@ pub enum Mutant {
 
 impl Mutant {
     /// Every mutant.
-    pub const ALL: [Self; 84] = [
+    pub const ALL: [Self; 85] = [
         Self::ForgetRequests,
         Self::RetryElsewhere,
         Self::IgnoreBase,
@@ -265,6 +268,7 @@ impl Mutant {
         Self::TrustTheForgetful,
         Self::OpenUncompared,
         Self::BelieveAnyPast,
+        Self::BelieveLastVersion,
         Self::BelieveAnyMap,
         Self::RebuildOpen,
         Self::StaleIsFinal,

@@ -289,7 +289,7 @@ impl Seen<'_> {
         if self.mutant.is(Mutant::OpenUncompared) {
             return Some(Comparison::default());
         }
-        compare(partition, &settled, caught_up)
+        compare(partition, &settled, caught_up, self.mutant)
     }
 }
 

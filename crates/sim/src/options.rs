@@ -157,6 +157,9 @@ pub struct Faults {
     pub aged_percent: u64,
     /// How many have lost the last syncs.
     pub torn_percent: u64,
+    /// How many power cuts, of those that meet all nodes up, leave one with a store that has no
+    /// version left to give.
+    pub spent_percent: u64,
     /// The controller's store is lost or replaced by an older copy, until somebody notices. In half
     /// of the worlds the map is then made anew from what nodes have on record.
     pub old_map_every: Duration,
@@ -293,10 +296,10 @@ impl fmt::Display for Links {
 
 impl fmt::Display for Faults {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { amnesia_percent, aged_percent, torn_percent, .. } = self;
+        let Self { amnesia_percent, aged_percent, torn_percent, spent_percent, .. } = self;
         let crash = format!(
             "crash ({amnesia_percent} % lose the disk, {aged_percent} % get an old one back, \
-             {torn_percent} % lose its end)"
+             {torn_percent} % lose its end; {spent_percent} % of power cuts leave one spent)"
         );
         let kinds = [
             (crash.as_str(), self.crash_every),

@@ -4,7 +4,7 @@
 //! than it had acknowledged: an older copy of its store, or one whose end is missing. It is found
 //! here, before the chain opens, and by nothing but what it holds.
 
-use cluster::{NodeId, Partition, Returned, Settled};
+use cluster::{MaybeMutant, Mutant, NodeId, Partition, Returned, Settled};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use wire::Version;
@@ -35,7 +35,12 @@ pub(crate) fn compare(
     partition: &Partition,
     settled: &BTreeMap<NodeId, Settled>,
     caught_up: bool,
+    mutant: MaybeMutant,
 ) -> Option<Comparison> {
+    // Above the last version that there can be nobody could write. Who says to have it has a
+    // damaged store, and is the newest only where all say so.
+    let believes_all = mutant.is(Mutant::BelieveLastVersion);
+    let can_go_on = |newest: Version| newest < Version::MAX || believes_all;
     let of = |node: NodeId| settled.get(&node).copied().unwrap_or_default();
     let held = |node: NodeId| (of(node).newest, of(node).history, of(node).digest);
     let mut groups: BTreeMap<(Version, u64, u64), Vec<NodeId>> = BTreeMap::new();
@@ -67,12 +72,6 @@ pub(crate) fn compare(
     let taken = partition.learner().is_some() && learner.is_none();
     let resumes = behind.iter().find_map(|node| Some((*node, can_resume(*node)?)));
     Some(Comparison { resumes: resumes.filter(|_| !taken), behind })
-}
-
-/// Whether there are versions above this one. If not, a store was damaged: it is the newest only
-/// where all are, for nobody could write from then on.
-fn can_go_on(newest: Version) -> bool {
-    newest < Version::MAX
 }
 
 fn trust(partition: &Partition, node: NodeId) -> Trust {
@@ -120,9 +119,17 @@ mod tests {
         (partition, settled.collect())
     }
 
+    fn judge(
+        partition: &Partition,
+        settled: &BTreeMap<NodeId, Settled>,
+        caught_up: bool,
+    ) -> Option<Comparison> {
+        compare(partition, settled, caught_up, MaybeMutant::default())
+    }
+
     fn behind(returned: &[(u16, bool)], held: [(u64, u64, Option<u64>); 3]) -> Option<Vec<u16>> {
         let (partition, settled) = case(returned, held);
-        let comparison = compare(&partition, &settled, false)?;
+        let comparison = judge(&partition, &settled, false)?;
         Some(comparison.behind.iter().map(|node| node.0).collect())
     }
 
@@ -161,7 +168,7 @@ mod tests {
         assert_eq!(behind(&[(1, true), (3, true)], [SAME, end, SAME]), Some(vec![2]));
         assert_eq!(behind(&all, [end; 3]), Some(vec![]), "there is nobody else");
         let (partition, settled) = case(&all, [SAME, end, SAME]);
-        let found = compare(&partition, &settled, false).unwrap();
+        let found = judge(&partition, &settled, false).unwrap();
         assert_eq!(found.resumes, None, "it would keep that number");
     }
 
@@ -180,18 +187,18 @@ mod tests {
             [(50, Some((NodeId(2), 50))), (40, Some((NodeId(2), 40))), (39, None)]
         {
             let (partition, settled) = case(&[(2, true)], [SAME, (60, 3, Some(base)), SAME]);
-            let found = compare(&partition, &settled, false).unwrap();
+            let found = judge(&partition, &settled, false).unwrap();
             assert_eq!(found.resumes, resumes.map(|(node, base)| (node, Version::new(base))));
         }
         let (partition, settled) = case(&[(2, true)], [SAME, (60, 3, None), SAME]);
-        assert_eq!(compare(&partition, &settled, false).unwrap().resumes, None);
+        assert_eq!(judge(&partition, &settled, false).unwrap().resumes, None);
     }
 
     #[test]
     fn a_learner_is_compared_when_it_has_caught_up_and_never_right_against_the_members() {
         let (partition, settled) = case(&[], [SAME, SAME, (300, 9, None)]);
         let partition = Partition { has_learner: true, ..partition };
-        assert_eq!(compare(&partition, &settled, false), Some(Comparison::default()));
-        assert_eq!(compare(&partition, &settled, true).unwrap().behind, [NodeId(3)]);
+        assert_eq!(judge(&partition, &settled, false), Some(Comparison::default()));
+        assert_eq!(judge(&partition, &settled, true).unwrap().behind, [NodeId(3)]);
     }
 }

@@ -45,11 +45,11 @@ impl World {
         })
     }
 
-    /// Whether a disk has lost its end and that has not been seen yet. It can be seen only by
-    /// comparing it with others: a member that is alone passes for whole.
+    /// Whether a disk has lost its end, or is spent, and that has not been seen yet. It can be seen
+    /// only by comparing it with others: a member that is alone passes for whole.
     pub(super) fn is_torn(&mut self) -> bool {
         self.forget_the_healed();
-        self.aged.values().any(|(_, harm)| *harm == Harm::Torn)
+        self.aged.values().any(|(_, harm)| matches!(harm, Harm::Torn | Harm::Spent))
     }
 
     pub(super) fn forget_the_healed(&mut self) {

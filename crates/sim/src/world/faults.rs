@@ -56,6 +56,8 @@ pub(crate) enum Harm {
     Aged,
     /// Its last syncs are lost.
     Torn,
+    /// It says that the last version that there can be was given out.
+    Spent,
 }
 
 impl Fault {
@@ -141,6 +143,7 @@ impl World {
                 };
                 self.crash_for_a_while(Role::Node(node), harm);
             }
+            Fault::PowerCut if self.spends() => self.start_all_anew_with_one_spent(),
             Fault::PowerCut => {
                 for node in 0..self.cast.nodes {
                     let harm = match self.harm() {
@@ -221,6 +224,24 @@ impl World {
             Harm::Torn
         } else {
             Harm::None
+        }
+    }
+
+    /// Whether the next power cut harms a store so that it has no version left to give.
+    fn spends(&mut self) -> bool {
+        let percent = self.options.faults.spent_percent;
+        let all_up = || (0..self.cast.nodes).all(|node| self.process(Role::Node(node)).is_up());
+        percent > 0 && all_up() && self.rng.chance(percent, 100)
+    }
+
+    /// All nodes end at once and come back at once, so that nobody has been in a chain all the time
+    /// and nobody goes on alone.
+    fn start_all_anew_with_one_spent(&mut self) {
+        let (spent, back) = (self.any_node(), self.now + self.length());
+        for node in 0..self.cast.nodes {
+            let harm = if node == spent { Harm::Spent } else { Harm::None };
+            self.crash(Role::Node(node), harm);
+            self.queue.schedule(back, Event::Relief(Relief::Restart(Role::Node(node))));
         }
     }
 

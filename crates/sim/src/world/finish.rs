@@ -352,12 +352,13 @@ impl World {
     /// Where disks keep what they have said to keep, members that have settled hold the same. What
     /// comes of it if they do not is not seen otherwise: who is behind is made equal.
     pub(super) fn check_equal(&mut self, controller: u16) {
-        let Faults { amnesia_percent, aged_percent, torn_percent, .. } = self.options.faults;
+        let Faults { amnesia_percent, aged_percent, torn_percent, spent_percent, .. } =
+            self.options.faults;
         let master = self.controllers.get(usize::from(controller));
         let machine = master.and_then(|master| master.machine.as_ref());
         let unequal = machine.map_or(0, controller::Controller::unequal);
         let forged = self.options.links.forged_chain_permille;
-        let harm = amnesia_percent + aged_percent + torn_percent + forged;
+        let harm = amnesia_percent + aged_percent + torn_percent + spent_percent + forged;
         let is_sound = harm == 0 && self.options.rot == 0;
         if is_sound && unequal > 0 {
             let text = format!("{unequal} times a settled member held other than the rest");

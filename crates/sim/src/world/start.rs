@@ -282,6 +282,7 @@ impl World {
             aged |= match harm {
                 Harm::Aged if only.is_none_or(|only| only == index) => disk.put_back(),
                 Harm::Torn => disk.lose_syncs(syncs.into()),
+                Harm::Spent => disk.spend_versions(),
                 Harm::None | Harm::Lost | Harm::Aged => false,
             };
             if keeps_copy {
