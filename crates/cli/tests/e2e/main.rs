@@ -42,6 +42,8 @@ mod paper;
 #[cfg(test)]
 mod processes;
 #[cfg(test)]
+mod progress;
+#[cfg(test)]
 mod recovery;
 #[cfg(test)]
 mod redis;
