@@ -15,16 +15,22 @@ const OUTCOMES: u64 = 5_000;
 const AT_ONCE: usize = 1_024;
 
 impl Chain {
-    /// The second node comes back behind, and is to be sent what it lacks.
-    fn demote_second(&mut self) {
+    /// The second node comes back behind, and is to be sent what it lacks. That is the first thing
+    /// it hears, or it was a member of a closed chain for a while.
+    fn demote_second(&mut self, at_once: bool) {
         self.run();
         self.change(&[0, 1], false, false);
         self.install();
         self.run();
-        self.restart(1);
-        self.run();
+        if !at_once {
+            self.restart(1);
+            self.run();
+        }
         self.change(&[0, 1], true, true);
         self.map.partitions[0].resumes = Some(Version::new(1));
+        if at_once {
+            self.restart(1);
+        }
         self.install();
     }
 
@@ -49,7 +55,7 @@ fn parts_of_a_value_that_was_replaced_go_although_their_member_came_back_behind(
     chain.run();
     assert_eq!(chain.nodes[1].engine().len(), 4, "readers may need them");
     assert_eq!(chain.nodes[1].engine().notes_named(ID, b'g'), 1);
-    chain.demote_second();
+    chain.demote_second(true);
     chain.run();
     assert!(chain.caught_up(1));
     let node = &chain.nodes[1];
@@ -64,7 +70,7 @@ fn a_member_that_begins_again_forgets_a_bounded_number_of_notes_in_a_turn() {
         chain.put(b"a", b"1");
         chain.run();
         chain.note_outcomes();
-        chain.demote_second();
+        chain.demote_second(!restarts);
         chain.put(b"b", b"2");
         let mut turns = 0;
         while chain.outcomes() >= AT_ONCE {
