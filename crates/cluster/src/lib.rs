@@ -4,6 +4,7 @@
 //! Everything here is data with invariants; nothing sends or stores it.
 
 mod clock;
+mod fence;
 mod hot;
 mod ids;
 mod keyspace;
@@ -19,6 +20,7 @@ mod text;
 mod verify;
 
 pub use clock::{ClockAhead, ClockOrder};
+pub use fence::{Fence, Standby};
 pub use hot::{
     Delegation, HotCount, HotEntry, HotKey, HotOrder, HotPolicy, KeyName, Selection, bank,
 };

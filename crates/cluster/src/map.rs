@@ -1,8 +1,8 @@
 //! The cluster map and its invariants.
 
 use crate::{
-    Assignment, ClusterId, Epoch, Keyspace, KeyspaceId, KeyspaceKind, Match, NodeId, PartitionId,
-    StoreId, SwitchTables, text,
+    Assignment, ClusterId, Epoch, Fence, Keyspace, KeyspaceId, KeyspaceKind, Match, NodeId,
+    PartitionId, StoreId, SwitchTables, text,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,6 +18,13 @@ pub struct Map {
     pub cluster: ClusterId,
     /// Which switch forwards, by its position in the configuration; the others stand by.
     pub active_switch: u16,
+    /// It does not forward yet, though nodes take requests from it alone: the one before it may
+    /// still reach some of them.
+    #[serde(default)]
+    pub handing_over: bool,
+    /// Nodes that no switch sends anything to, by id.
+    #[serde(default)]
+    pub fences: Vec<Fence>,
     /// Bytes that each shard may send to learners in a second; 0: copying is paused.
     pub copy_bytes_per_s: u64,
     /// Storage nodes, by id.
@@ -179,6 +186,7 @@ impl Map {
     /// The first invariant that does not hold, in words.
     pub fn check(&self) -> Result<(), MapError> {
         self.check_nodes()?;
+        self.check_fences()?;
         self.check_keyspaces()?;
         self.check_partitions()
     }
@@ -198,6 +206,20 @@ impl Map {
             ensure!(
                 last.is_some(),
                 "node {id}: {shards} shards from {endpoint} do not fit the ports"
+            );
+        }
+        Ok(())
+    }
+
+    fn check_fences(&self) -> Result<(), MapError> {
+        let nodes: BTreeSet<NodeId> = self.nodes.iter().map(|n| n.id).collect();
+        let mut seen = BTreeSet::new();
+        for Fence { node, since, left, .. } in &self.fences {
+            ensure!(seen.insert(node), "node {node} is fenced twice");
+            ensure!(nodes.contains(node), "node {node} is fenced, and unknown");
+            ensure!(
+                since <= left && *left <= self.revision,
+                "node {node} is fenced in a revision that is still to come"
             );
         }
         Ok(())
@@ -268,6 +290,12 @@ impl Map {
         self.keyspaces.iter().find(|k| k.name == name)
     }
 
+    /// The fence of a node, if it has one.
+    #[must_use]
+    pub fn fence(&self, node: NodeId) -> Option<&Fence> {
+        self.fences.iter().find(|fence| fence.node == node)
+    }
+
     /// The partition that holds `at`.
     #[must_use]
     pub fn partition_of(&self, keyspace: KeyspaceId, at: Match) -> Option<&Partition> {
@@ -280,8 +308,9 @@ impl Map {
         SwitchTables {
             revision: self.revision,
             cluster: self.cluster,
-            active: switch == self.active_switch,
+            active: switch == self.active_switch && !self.handing_over,
             nodes: self.nodes.clone(),
+            fenced: self.fences.iter().map(|fence| fence.node).collect(),
             partitions: self.partitions.clone(),
         }
     }

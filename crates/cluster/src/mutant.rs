@@ -160,8 +160,12 @@ pub enum Mutant {
     RepeatGenerations,
     /// Controller: a chain is opened before its members have settled.
     OpenUnsettled,
-    /// Controller: a member is taken out of a chain before its lease has ended.
+    /// Controller: a member is left behind though its lease runs and switches may reach it.
     ImpatientController,
+    /// Controller: a node is left behind when it is fenced, whether or not switches know.
+    FenceUnconfirmed,
+    /// Controller: a switch is to serve before the one before it reaches nobody any more.
+    HandOverEarly,
     /// Controller: a node without its memory goes on in its chains as if it had it.
     TrustTheForgetful,
     /// Controller: members that came back are not compared with the others.
@@ -189,7 +193,7 @@ pub enum Mutant {
 
 impl Mutant {
     /// Every mutant.
-    pub const ALL: [Self; 85] = [
+    pub const ALL: [Self; 87] = [
         Self::ForgetRequests,
         Self::RetryElsewhere,
         Self::IgnoreBase,
@@ -265,6 +269,8 @@ impl Mutant {
         Self::RepeatGenerations,
         Self::OpenUnsettled,
         Self::ImpatientController,
+        Self::FenceUnconfirmed,
+        Self::HandOverEarly,
         Self::TrustTheForgetful,
         Self::OpenUncompared,
         Self::BelieveAnyPast,

@@ -27,8 +27,19 @@ pub struct SwitchTables {
     pub active: bool,
     /// The node table.
     pub nodes: Vec<NodeSpec>,
+    /// Nodes of it that nothing is sent to any more, while the controller goes on without them.
+    /// What they send is still a node's.
+    #[serde(default)]
+    pub fenced: Vec<NodeId>,
     /// The partition table, of all keyspaces.
     pub partitions: Vec<Partition>,
+}
+
+impl SwitchTables {
+    /// The nodes that packets may be sent to, in the order of the node table.
+    pub fn reachable(&self) -> impl Iterator<Item = &NodeSpec> {
+        self.nodes.iter().filter(|node| !self.fenced.contains(&node.id))
+    }
 }
 
 /// Tables written by hand are for the switch at work.
@@ -102,6 +113,10 @@ pub struct Order {
     pub clock: Option<ClockOrder>,
     /// Renews the member's lease.
     pub lease: Option<Lease>,
+    /// Renews a node's right to serve requests that pass no switch (`DIRECT`), which no fence
+    /// keeps from it: a lease of its own, and a short one.
+    #[serde(default)]
+    pub direct: Option<Lease>,
     /// The hot keys, if they have changed.
     #[serde(default)]
     pub hot: Option<Arc<HotOrder>>,
@@ -237,6 +252,10 @@ pub struct NodeReport {
     /// this incarnation.
     #[serde(default)]
     pub clock: Option<ClockAhead>,
+    /// Whether clients have asked it past the switch lately (`DIRECT`), for which it needs a lease
+    /// of its own.
+    #[serde(default)]
+    pub asked_directly: bool,
 }
 
 impl NodeReport {
@@ -278,6 +297,7 @@ impl NodeReport {
             resources: Resources::of_shards(all().map(|it| it.resources)),
             stored: Stored::join(all().flat_map(|it| it.stored.iter().copied())),
             clock: all().find_map(|it| it.clock),
+            asked_directly: all().any(|it| it.asked_directly),
         }
     }
 }

@@ -11,6 +11,7 @@ mod replica_counts;
 pub(crate) use capacity::Weights;
 
 use crate::decisions::Level;
+use crate::fences::Reach;
 use crate::ledger::Ledger;
 use crate::members::{Members, Standing};
 use cluster::{
@@ -230,6 +231,10 @@ impl Chains {
             let lost = partition.chain.iter().filter(|node| !step.next.chain.contains(node));
             for node in lost {
                 self.leftovers.note_lost(*node, partition.id, revision);
+                let mut fences = ledger.state.map.fences.iter_mut();
+                if let Some(fence) = fences.find(|fence| fence.node == *node) {
+                    fence.left = revision;
+                }
             }
             *partition = step.next;
         }
@@ -252,13 +257,15 @@ impl Chains {
 impl Seen<'_> {
     fn outlook(&self, ledger: &Ledger) -> Outlook {
         let state = &ledger.state;
-        let impatient = self.mutant.is(Mutant::ImpatientController);
+        let (now, members, mutant) = (self.now, self.members, self.mutant);
+        let reach = Reach { now, state, members, mutant };
         let nodes = state.map.nodes.iter().filter_map(|node| {
             let peer = self.members.node(node.id)?;
             let sight = Sight {
-                gone: peer.is_out(self.now, impatient),
+                gone: reach.is_out(node.id),
                 serving: peer.is_serving(),
                 steady: peer.steady_at <= self.now,
+                outlasts: members.outlasts(node.id),
                 departing: state.departing.contains(&node.id),
             };
             Some((node.id, sight))

@@ -46,7 +46,8 @@ impl Controller {
             return Err(CreateError::NodesUnknown(unknown));
         }
         let usable = |id: &NodeId| {
-            let lost = |p: &Peer| p.is_gone(now) || p.standing == Standing::Forgotten;
+            let lost =
+                |p: &Peer| p.is_missed(now) || p.is_gone(now) || p.standing == Standing::Forgotten;
             let is_there = self.members.node(*id).is_some_and(|it| !lost(it));
             is_there && !self.ledger.state.departing.contains(id)
         };
@@ -115,6 +116,7 @@ impl Controller {
         }
         let Saved { map, stores, departing, controls, .. } = &mut self.ledger.state;
         map.nodes.retain(|known| known.id != node);
+        map.fences.retain(|fence| fence.node != node);
         stores.remove(&node);
         departing.remove(&node);
         controls.remove(&node);

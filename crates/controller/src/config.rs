@@ -1,7 +1,7 @@
 //! What the operator says about the cluster, and how that meets what was saved.
 
 use crate::saved::{FORMAT, Saved};
-use cluster::{ClusterId, KeyName, Map, MapError, NodeId, NodeSpec, Selection};
+use cluster::{ClusterId, KeyName, Map, MapError, NodeId, NodeSpec, Selection, Standby};
 use machine::Instant;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
@@ -13,10 +13,10 @@ use wire::Endpoint;
 /// several user-space switches share it; 64 leaves room and keeps a round of orders short.
 pub const SWITCHES_MAX: usize = 64;
 
-/// How long a lease lasts, unless configured otherwise. The shorter, the sooner somebody takes over
-/// from a member that fails, and the sooner one falls silent that the controller cannot reach. With
-/// a question every [`POLL_INTERVAL`] three answers in a row may be lost before a lease ends.
-pub const LEASE: Duration = Duration::from_millis(500);
+/// How long a lease lasts, unless configured otherwise. The longer, the longer members serve
+/// without a controller, and the longer what no fence can sever is waited for: a node and the
+/// active switch that are lost at once.
+pub const LEASE: Duration = Duration::from_secs(10);
 
 /// How often each member is asked how it is, unless configured otherwise.
 pub const POLL_INTERVAL: Duration = Duration::from_millis(100);
@@ -148,7 +148,7 @@ impl ControllerConfig {
         // Twice the same id would otherwise count as one that is changed.
         let named = Map { nodes: self.nodes.clone(), ..Map::default() };
         named.check().map_err(ConfigError::Unsound)?;
-        let changed = self.apply(&mut state)?;
+        let changed = self.apply(&mut state, now)?;
         if changed || fresh {
             state.advance(now);
         }
@@ -183,6 +183,7 @@ impl ControllerConfig {
             incarnations: BTreeMap::new(),
             aged: BTreeMap::new(),
             issued: VecDeque::new(),
+            standbys: BTreeMap::new(),
             departing: BTreeSet::new(),
             paused: false,
             pins: BTreeSet::new(),
@@ -198,7 +199,7 @@ impl ControllerConfig {
     }
 
     /// Brings the state in line with the configuration; says whether that changed anything.
-    fn apply(&self, state: &mut Saved) -> Result<bool, ConfigError> {
+    fn apply(&self, state: &mut Saved, now: Instant) -> Result<bool, ConfigError> {
         if state.seed != self.seed {
             return Err(ConfigError::Seed { configured: self.seed, saved: state.seed });
         }
@@ -217,9 +218,8 @@ impl ControllerConfig {
         let known = |id: &NodeId| state.map.nodes.iter().any(|n| n.id == *id);
         let controls = self.controls.iter().filter(|(id, _)| known(id));
         state.controls.extend(controls.map(|(id, at)| (*id, *at)));
-        let configured: Vec<SocketAddr> = self.switches.iter().map(|at| (*at).into()).collect();
-        state.map.active_switch = same_switch(state, &configured);
-        state.switches = configured;
+        let configured = self.switches.iter().map(|at| (*at).into()).collect();
+        take_switches(state, configured, now);
         state.map.copy_bytes_per_s = if state.paused { 0 } else { self.copy_bytes_per_s };
         // A shorter one takes effect on the record once the longer ones are over.
         state.lease_ms = state.lease_ms.max(self.lease_ms());
@@ -228,11 +228,22 @@ impl ControllerConfig {
     }
 }
 
-/// The active switch's place in the new configuration; the first if it is gone.
-fn same_switch(state: &Saved, configured: &[SocketAddr]) -> u16 {
-    let active = state.switches.get(usize::from(state.map.active_switch));
-    let place = (0..).zip(configured).find(|(_, at)| Some(*at) == active);
-    place.map_or(0, |(index, _)| index)
+/// The switches as they are configured now. The active one stays the one it was; if it is gone, the
+/// first takes over from it.
+fn take_switches(state: &mut Saved, configured: Vec<SocketAddr>, now: Instant) {
+    let revision = state.next_revision(now);
+    let before = state.active_endpoint();
+    let place = (0..).zip(&configured).find(|(_, at)| Some(**at) == before);
+    state.map.active_switch = place.map_or(0, |(index, _)| index);
+    state.switches = configured;
+    if let Some(gone) = before.filter(|at| state.active_endpoint() != Some(*at)) {
+        state.succeed(gone, revision);
+    }
+    let active = state.active_endpoint();
+    for at in state.switches.iter().filter(|at| Some(**at) != active) {
+        let unnamed = Standby { since: revision, unnamed: Some(revision) };
+        state.standbys.entry(*at).or_insert(unnamed);
+    }
 }
 
 /// Whether no two members receive each other's packets; the endpoint that they share otherwise.
@@ -285,6 +296,13 @@ fn check_saved(saved: &Saved) -> Result<(), ConfigError> {
             "a key is pinned in a keyspace that does not exist",
         ),
         (active < saved.switches.len().max(1), "the active switch is none of the switches"),
+        (
+            saved
+                .standbys
+                .values()
+                .all(|it| it.since.max(it.unnamed.unwrap_or_default()) <= map.revision),
+            "a switch was told to stand by in a revision that is still to come",
+        ),
     ];
     match rules.into_iter().find(|(holds, _)| !holds) {
         Some((_, what)) => Err(ConfigError::Damaged(what)),

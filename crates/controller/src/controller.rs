@@ -7,7 +7,7 @@ use crate::decisions::{Decision, Level};
 use crate::hot::{self, Hot, HotNews};
 use crate::ledger::Ledger;
 use crate::members::{
-    Arrival, Contact, Members, Peer, Standing, Terms, Verdict, begin_incarnation, bound,
+    Arrival, Contact, Granted, Members, Peer, Standing, Verdict, begin_incarnation, bound,
     judge_node, judge_switch, take_in,
 };
 use crate::orders::{Orders, Sources};
@@ -15,7 +15,7 @@ use crate::saved::Saved;
 use crate::status::{Status, View, Watches};
 use crate::verify::Verifying;
 use cluster::{
-    Incarnation, Install, Lease, Map, MaybeMutant, Member, MemberReport, Mutant, NodeId,
+    Fence, Incarnation, Install, Lease, Map, MaybeMutant, Member, MemberReport, Mutant, NodeId,
     NodeReport, Order, Report,
 };
 use machine::Instant;
@@ -40,10 +40,10 @@ pub struct Controller {
     pub(crate) watches: Watches,
     pub(crate) verifying: Verifying,
     pub(crate) hot: Hot,
-    clock: ClusterClock,
+    pub(crate) clock: ClusterClock,
     orders: Orders,
-    mutant: MaybeMutant,
-    now: Instant,
+    pub(crate) mutant: MaybeMutant,
+    pub(crate) now: Instant,
 }
 
 impl Controller {
@@ -135,6 +135,7 @@ impl Controller {
             "no order leaves before its map is durable"
         );
         let lease = self.lease_for(member, given);
+        let direct = lease.as_ref().and_then(|lease| self.direct_lease_for(member, lease));
         let hot = self.sources().hot(member, given).map(Arc::clone);
         let pace = hot::pace(&self.ledger.state, self.config.poll_interval);
         let peer = self.members.get_mut(member)?;
@@ -153,16 +154,14 @@ impl Controller {
             }
         }
         self.orders.sent += 1;
-        Some((member, Order { install, clock, lease, hot, verify }))
+        Some((member, Order { install, clock, lease, direct, hot, verify }))
     }
 
     /// A node says that something should be heard of at once: its report is asked for, when what it
     /// was sent before has been answered. If this gets lost, it is heard of a little later.
     pub fn handle_alert(&mut self, now: Instant, node: NodeId) {
         self.awake(now);
-        if let Some(peer) = self.members.get_mut(Member::Node(node)).filter(|it| it.follows())
-            && hot::is_wanted(&self.ledger.state)
-        {
+        if let Some(peer) = self.members.get_mut(Member::Node(node)).filter(|it| it.follows()) {
             peer.due = now;
         }
     }
@@ -225,8 +224,13 @@ impl Controller {
         let orders = |peer: &Peer| peer.in_flight.map_or(peer.due, |at| at + self.patience());
         let orders = self.members.iter().map(|(_, peer)| orders(peer));
         // Moments at which somebody may turn out to be silent, or nobody may do so any longer.
-        let ends = self.members.iter().flat_map(|(_, it)| [it.granted.over_at(), it.steady_at]);
+        let ends = self
+            .members
+            .iter()
+            .flat_map(|(_, it)| [it.granted, it.direct, it.replaced].map(Granted::over_at));
         let ends = ends
+            .chain(self.members.iter().map(|(_, it)| it.steady_at))
+            .chain(self.members.iter().filter_map(|(_, it)| it.missed_at()))
             .chain(self.switches_held_until())
             .chain([self.members.alone_at()])
             .chain(self.hot.due())
@@ -309,7 +313,14 @@ impl Controller {
     }
 
     fn switches_held_until(&self) -> Option<Instant> {
-        self.orders.switches_held_until(self.now, &self.members, self.ledger.revision())
+        let map = &self.ledger.state.map;
+        // Others wait for what the active switch says of its fences.
+        let active = self.members.get(Member::Switch(map.active_switch));
+        let knows = |fence: &Fence| active.is_none_or(|it| it.has_installed(fence.since));
+        if !map.fences.iter().all(knows) {
+            return None;
+        }
+        self.orders.switches_held_until(self.now, &self.members, map.revision)
     }
 
     fn sources(&self) -> Sources<'_> {
@@ -323,22 +334,6 @@ impl Controller {
             holds_switches: self.switches_held_until().is_some(),
             mutant: self.mutant,
         }
-    }
-
-    fn lease_for(&mut self, member: Member, given: Option<Revision>) -> Option<Lease> {
-        if self.members.is_overtaken() {
-            return None;
-        }
-        let map = &self.ledger.state.map;
-        let terms = Terms {
-            cluster: map.cluster,
-            lasts: self.config.lease,
-            durable: self.ledger.durable(),
-            is_durable: self.ledger.is_durable(),
-            time_is_known: self.clock.is_known(),
-            is_active: member == Member::Switch(map.active_switch),
-        };
-        self.members.get_mut(member)?.lease(self.now, member, given, &terms)
     }
 
     /// Every call begins here. Whoever has not been called for long (stopped, starved, or busy with
@@ -394,12 +389,16 @@ impl Controller {
         let (now, patience) = (self.now, self.patience());
         let Ledger { state, decisions, .. } = &mut self.ledger;
         self.clock.hear(now, (from, &report), &mut self.members, decisions, self.mutant);
+        self.members.excuse_all_like(now, from, patience);
         let Some(peer) = self.members.get_mut(from) else { return };
         if peer.hear(now, patience, &report, standing) {
             let (saw, did) = peer.standing.clone().explain(from, report.revision());
             decisions.note(now, peer.standing.level(), saw, did, "");
         }
         let accepted = peer.standing == Standing::Accepted;
+        if accepted && peer.wants_direct_lease(&report) {
+            peer.due = now;
+        }
         match (from, &report.state) {
             (Member::Node(node), MemberReport::Node(it)) => {
                 self.hot.hear_node(now, (node, report.incarnation), it, &state.pins);
@@ -422,7 +421,7 @@ impl Controller {
 
     fn note_silence(&mut self, from: Member) {
         let Some(peer) = self.members.get_mut(from) else { return };
-        if peer.fall_silent() {
+        if peer.fall_silent(self.now) {
             let saw = format!("{from} does not answer");
             self.ledger.decisions.note(self.now, Level::Trouble, saw, "ask again", "");
         }
@@ -449,7 +448,8 @@ impl Controller {
     /// Decides whatever can be decided now. The last decision is durable.
     fn step(&mut self) {
         self.shorten_leases();
-        self.switch_over();
+        self.look_at_switches();
+        self.look_at_fences();
         let seen = chains::Seen { now: self.now, members: &self.members, mutant: self.mutant };
         if self.chains.step(&mut self.ledger, seen) {
             let map = &self.ledger.state.map;
@@ -466,19 +466,6 @@ impl Controller {
             self.ledger.state.lease_ms = lease_ms;
             let saw = format!("no lease of {known} ms is left");
             self.ledger.advance(self.now, Level::Usual, saw, format!("count on {lease_ms} ms"));
-        }
-    }
-
-    /// Another switch becomes the active one when the active one has certainly fallen silent.
-    fn switch_over(&mut self) {
-        let active = self.ledger.state.map.active_switch;
-        let impatient = self.mutant.is(Mutant::ImpatientController);
-        if let Some(next) = self.members.successor(self.now, active, impatient) {
-            self.ledger.state.map.active_switch = next;
-            self.hot.switch_over();
-            let saw = format!("{} is silent and its lease has ended", Member::Switch(active));
-            let did = format!("make switch {next} the active one");
-            self.ledger.advance(self.now, Level::Trouble, saw, did);
         }
     }
 

@@ -336,7 +336,9 @@ impl Sight<'_> {
     /// Nodes that may hold copies, with their incarnations.
     fn present(&self) -> BTreeMap<NodeId, Incarnation> {
         let present = |(id, peer): (NodeId, &Peer)| {
-            let here = peer.standing == Standing::Accepted && !peer.is_gone(self.now);
+            let fenced = self.state.map.fence(id).is_some();
+            let missed = fenced || peer.is_missed(self.now) || peer.is_gone(self.now);
+            let here = peer.standing == Standing::Accepted && !missed;
             let stays = here && !self.state.departing.contains(&id);
             Some((id, peer.report.as_ref().filter(|_| stays)?.incarnation))
         };

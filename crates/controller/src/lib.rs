@@ -32,8 +32,10 @@ mod commands;
 mod config;
 mod controller;
 mod decisions;
+mod fences;
 mod hot;
 mod keyspace;
+mod leases;
 mod ledger;
 mod members;
 mod orders;
@@ -41,6 +43,7 @@ mod rebuild;
 mod ring;
 mod saved;
 mod status;
+mod takeover;
 #[cfg(test)]
 mod tests;
 mod verify;

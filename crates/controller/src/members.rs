@@ -8,6 +8,7 @@ mod sample;
 mod standing;
 
 pub(crate) use judge::{Verdict, bound, judge_node, judge_switch};
+pub(crate) use lease::Granted;
 pub(crate) use peer::{Contact, Peer, Terms};
 pub(crate) use returns::{Arrival, accept_loss, begin_incarnation, take_in};
 pub(crate) use sample::Sample;
@@ -117,18 +118,14 @@ impl Members {
         self.iter().filter(move |(_, peer)| astray(peer)).map(|(member, _)| member)
     }
 
-    /// The switch that is to take over from the active one, if that has certainly fallen silent;
-    /// too soon in a mutant.
-    pub(crate) fn successor(&self, now: Instant, active: u16, impatient: bool) -> Option<u16> {
-        let active = self.get(Member::Switch(active))?;
-        if active.contact != Contact::Silent || !active.is_out(now, impatient) {
-            return None;
-        }
-        let fit = |peer: &Peer| peer.is_serving() && peer.steady_at <= now;
-        self.iter().find_map(|(member, peer)| match member {
-            Member::Switch(index) if fit(peer) => Some(index),
-            Member::Switch(_) | Member::Node(_) => None,
-        })
+    /// Whether this node does what it is told, and has answered since the last of those nodes fell
+    /// silent that do not answer. Else it may have gone with them: after a power cut the last one
+    /// that was asked would be taken for the one that is left.
+    pub(crate) fn outlasts(&self, node: NodeId) -> bool {
+        let silent = self.nodes().filter(|(_, peer)| peer.contact == Contact::Silent);
+        let last = silent.filter_map(|(_, peer)| peer.lapsing_since).max();
+        let peer = self.node(node).filter(|peer| peer.is_serving());
+        peer.is_some_and(|peer| peer.heard > last)
     }
 
     /// Members that have not answered an order for so long.
@@ -140,9 +137,21 @@ impl Members {
     /// Nobody has been asked for a while: what was asked counts as asked now, and nobody's silence
     /// means anything before they had so long.
     pub(crate) fn excuse(&mut self, now: Instant, patience: Duration) {
-        for peer in self.peers.values_mut() {
-            peer.in_flight = peer.in_flight.map(|_| now);
-            peer.steady_at = peer.steady_at.max(now + patience);
+        self.peers.values_mut().for_each(|peer| peer.excuse(now, patience));
+    }
+
+    /// Somebody answers. If nobody of the same role did before, the controller may have been cut
+    /// off from all of them: the first that is reached again must not count as the only one left.
+    pub(crate) fn excuse_all_like(&mut self, now: Instant, from: Member, patience: Duration) {
+        let is_like = |member: Member| match member {
+            Member::Switch(_) => matches!(from, Member::Switch(_)),
+            Member::Node(_) => matches!(from, Member::Node(_)),
+        };
+        let answers =
+            |(member, peer): (Member, &Peer)| is_like(member) && peer.contact == Contact::Answering;
+        if !self.iter().any(answers) {
+            let like = self.iter_mut().filter(|(member, _)| is_like(*member));
+            like.for_each(|(_, peer)| peer.excuse(now, patience));
         }
     }
 

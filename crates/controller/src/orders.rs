@@ -87,7 +87,10 @@ impl<'a> Sources<'a> {
         let revision = self.ledger.revision();
         let knows = given.is_some() || peer.is_ready(revision) || self.hot.is_confirmed();
         match (member, &peer.report.as_ref()?.state) {
-            (Member::Switch(index), _) => self.hot.for_switch(index).filter(|_| knows),
+            (Member::Switch(index), _) => {
+                let serves = !self.ledger.state.map.handing_over;
+                self.hot.for_switch(index).filter(|_| knows && serves)
+            }
             (Member::Node(_), MemberReport::Node(report)) => {
                 let too_soon = self.mutant.is(Mutant::NodesBeforeSwitch);
                 self.hot.for_node(report.hot_revision, too_soon)

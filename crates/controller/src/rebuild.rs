@@ -16,13 +16,14 @@ use crate::config::ControllerConfig;
 use crate::saved::{FORMAT, Saved};
 use chains::Chains;
 use cluster::{
-    Assignment, Map, MaybeMutant, Mutant, NodeId, NodeRecord, NodeSpec, Partition, StoreId,
-    is_plausible_revision,
+    Assignment, Fence, Map, MaybeMutant, Mutant, NodeId, NodeRecord, NodeSpec, Partition, Standby,
+    StoreId, is_plausible_revision,
 };
 use machine::Instant;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use wire::Revision;
+use std::net::SocketAddr;
+use wire::{Endpoint, Revision};
 
 /// What a map is made anew from.
 #[derive(Clone, Copy, Debug)]
@@ -100,25 +101,26 @@ pub fn rebuild(basis: &Basis<'_>, now: Instant) -> Result<Rebuilt, RebuildError>
     let mut chains = Chains::new(&counted, revision, last_id.unwrap_or(0));
     chains.take_newest()?;
     let all = without.is_empty() && counted.iter().all(|it| !it.is_blank());
-    let takers: Vec<NodeId> = newest.nodes.iter().map(|it| it.id).filter(|_| all).collect();
-    chains.fill_gaps(&newest.keyspaces, &takers)?;
+    chains.fill_gaps(&newest.keyspaces, &takers(newest, all))?;
     let (mut partitions, parts, next_partition) = chains.finish()?;
     if basis.mutant.is(Mutant::RebuildOpen) {
         partitions.iter_mut().for_each(open_uncompared);
     }
     let paused = newest.copy_bytes_per_s == 0;
+    let nodes = nodes(&assignments, newest, &partitions, without);
     let map = Map {
         revision,
         cluster: newest.cluster,
         active_switch: active_switch(config, newest),
+        handing_over: true,
+        fences: fences(&nodes, revision),
         copy_bytes_per_s: if paused { 0 } else { config.copy_bytes_per_s },
-        nodes: nodes(&assignments, newest, &partitions, without),
+        nodes,
         keyspaces: newest.keyspaces.clone(),
         partitions,
     };
     map.check().map_err(|why| RebuildError::Unsound(why.to_string()))?;
-    let next_keyspace = map.keyspaces.iter().map(|it| it.id.0).max().unwrap_or(0);
-    let next_keyspace = next_keyspace.checked_add(1).ok_or_else(error::exhausted)?;
+    let next_keyspace = next_keyspace(&map)?;
     let nodes = node_parts(basis, &parts);
     let known = |id: &NodeId| map.nodes.iter().any(|it| it.id == *id);
     let members = || counted.iter().filter(|it| !it.is_blank() && known(&it.node));
@@ -137,6 +139,7 @@ pub fn rebuild(basis: &Basis<'_>, now: Instant) -> Result<Rebuilt, RebuildError>
         incarnations: members().map(|it| (it.node, it.incarnation)).collect(),
         aged: members().copied().filter_map(|it| aged(&it)).collect(),
         issued: VecDeque::from([revision]),
+        standbys: standbys(config, &map),
         departing: of_older(ours, |it| &it.departing).filter(known).collect(),
         paused,
         pins: of_older(ours, |it| &it.pins)
@@ -232,6 +235,32 @@ fn next_revision(basis: &Basis<'_>, now: Instant) -> Result<Revision, RebuildErr
 fn active_switch(config: &ControllerConfig, newest: &Assignment) -> u16 {
     let place = (0..).zip(&config.switches).find(|(_, at)| **at == newest.switch);
     place.map_or(0, |(index, _)| index)
+}
+
+/// Nodes that may be given what nobody has on record: all or none.
+fn takers(newest: &Assignment, all: bool) -> Vec<NodeId> {
+    newest.nodes.iter().map(|it| it.id).filter(|_| all).collect()
+}
+
+fn next_keyspace(map: &Map) -> Result<u16, RebuildError> {
+    let last = map.keyspaces.iter().map(|it| it.id.0).max().unwrap_or(0);
+    last.checked_add(1).ok_or_else(error::exhausted)
+}
+
+/// Nobody knows any more which nodes had been left behind: each has to take this map before it is
+/// reached again.
+fn fences(nodes: &[NodeSpec], revision: Revision) -> Vec<Fence> {
+    nodes.iter().map(|node| Fence::new(node.id, revision)).collect()
+}
+
+/// All switches, none of which serves by the map.
+fn standbys(config: &ControllerConfig, map: &Map) -> BTreeMap<SocketAddr, Standby> {
+    let since = map.revision;
+    let standby = |(index, at): (u16, &Endpoint)| {
+        let unnamed = (index != map.active_switch).then_some(since);
+        ((*at).into(), Standby { since, unnamed })
+    };
+    (0..).zip(&config.switches).map(standby).collect()
 }
 
 /// The nodes of the newest table, and those that are in chains for all that.

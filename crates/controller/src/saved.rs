@@ -1,6 +1,6 @@
 //! What outlives the controller: all that a successor needs to go on.
 
-use cluster::{Incarnation, KeyName, Map, NodeId, StoreId};
+use cluster::{Incarnation, KeyName, Map, NodeId, Standby, StoreId};
 use machine::Instant;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -40,6 +40,10 @@ pub struct Saved {
     /// has it from a map that this store knows nothing of.
     #[serde(default)]
     pub issued: VecDeque<Revision>,
+    /// Every switch that does not serve by the map, also one that is not configured any more and
+    /// may not have heard of it, by service endpoint.
+    #[serde(default)]
+    pub standbys: BTreeMap<SocketAddr, Standby>,
     /// Nodes that are to hold nothing in the end.
     pub departing: BTreeSet<NodeId>,
     /// Whether copying is paused; the map then has rate 0.
@@ -81,6 +85,29 @@ impl Saved {
     /// that members know from its earlier incarnation with other contents.
     pub(crate) fn next_revision(&self, now: Instant) -> Revision {
         self.map.revision.next(now.unix_ms())
+    }
+
+    /// The service endpoint of the active switch.
+    pub(crate) fn active_endpoint(&self) -> Option<SocketAddr> {
+        self.switches.get(usize::from(self.map.active_switch)).copied()
+    }
+
+    /// Another switch is named than this one, and waits until that reaches nobody any more.
+    pub(crate) fn succeed(&mut self, before: SocketAddr, revision: Revision) {
+        let served = Standby { since: revision, unnamed: None };
+        self.standbys.entry(before).or_insert(served).unnamed = Some(revision);
+        if let Some(named) = self.active_endpoint() {
+            self.standbys.entry(named).or_insert(served).unnamed = None;
+        }
+        self.map.handing_over = true;
+    }
+
+    /// The switch that is named serves. No other reaches anybody.
+    pub(crate) fn hand_over(&mut self) {
+        self.map.handing_over = false;
+        let active = self.active_endpoint();
+        let switches = &self.switches;
+        self.standbys.retain(|at, _| Some(*at) != active && switches.contains(at));
     }
 
     /// How many partitions have this node in their chain.

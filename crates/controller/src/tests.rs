@@ -4,6 +4,7 @@ mod chaos;
 mod clock;
 mod configuration;
 mod delegations;
+mod fences;
 mod hot;
 mod keyspaces;
 mod leases;

@@ -45,10 +45,6 @@ pub fn listen(node: LabHost) -> SocketAddr {
 /// The same for all, so that data is found again by a lab that comes later.
 const SEED: u64 = 0x6b65_7977_6179;
 
-/// All roles share the cores of one machine, and wait for each other longer than they would on
-/// machines of their own.
-const LEASE_MS: u64 = 1_500;
-
 impl Cluster {
     /// The configuration; what has no directory of its own is kept in `state`.
     pub fn config(&self, state: &Path) -> String {
@@ -60,7 +56,7 @@ impl Cluster {
             "[cluster]\nseed = {SEED}\n\n\
              [switch]\nservice = \"{service}\"\nadmin = \"{switch_admin}\"\n\
              threads = {switch_threads}\n\n\
-             [controller]\nadmin = \"{admin}\"\ndata = {directory:?}\nlease_ms = {LEASE_MS}\n"
+             [controller]\nadmin = \"{admin}\"\ndata = {directory:?}\n"
         );
         for (id, place) in (1..).zip(self.rack.nodes()) {
             text.push_str(&self.node(id, place));

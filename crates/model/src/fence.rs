@@ -1,7 +1,6 @@
 //! An exhaustive model of fences: how a node or a switch is left behind while its lease runs.
 //!
-//! The protocol has no fences yet: a takeover waits until leases are over (`spec/protocol.md`,
-//! section 7). These are the rules by which it need not wait:
+//! These are the rules of `spec/protocol.md`, section 7, "Fences":
 //!
 //! - The controller goes on without a node when the map *fences* it, and each switch is severed
 //!   from it; or when its lease is over. That it is severed is not enough without the fence: the

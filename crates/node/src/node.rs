@@ -115,6 +115,13 @@ impl<E: Engine> Node<E> {
         self.shard.tenure.renew(self.replica_records.cluster, installed, lease);
     }
 
+    /// Takes a lease for requests that pass no switch, on the same conditions. Without one it
+    /// answers none of them.
+    pub fn renew_direct(&mut self, lease: &Lease) {
+        let installed = self.directory.as_ref().map_or(Revision::NONE, |d| d.revision);
+        self.shard.direct.renew(self.replica_records.cluster, installed, lease);
+    }
+
     /// Whether it has a lease at `now`.
     pub fn is_leased(&self, now: Instant) -> bool {
         self.shard.tenure.holds(now)

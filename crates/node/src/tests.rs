@@ -80,6 +80,8 @@ impl Chain {
             .map(|id| NodeSpec { id: NodeId(id), endpoint: port(100 + id), shards: 1 })
             .collect();
         let map = Map {
+            handing_over: false,
+            fences: Vec::new(),
             revision: Revision::new(1),
             cluster: ClusterId(1),
             active_switch: 0,
@@ -141,13 +143,15 @@ impl Chain {
         let assignment: Assignment = self.map.assignment(NodeId(id), store, port(SWITCH));
         let node = &mut self.nodes[index];
         node.install(now, &assignment);
-        node.renew(&Lease {
+        let lease = Lease {
             cluster: cluster::ClusterId(1),
             incarnation: Incarnation(id.into()),
             revision,
             from: now,
             duration_ms: 1 << 40,
-        });
+        };
+        node.renew(&lease);
+        node.renew_direct(&lease);
         self.drain(index);
     }
 

@@ -10,7 +10,7 @@ use crate::memory::MaxMemory;
 use crate::secret;
 use crate::store::{BackendUrl, SyncPolicy};
 use cluster::{ClusterId, HotPolicy, KeyspaceKind, NodeId, NodeSpec, Selection};
-use controller::{ControllerConfig, KeyspaceSpec};
+use controller::{ControllerConfig, KeyspaceSpec, POLL_INTERVAL};
 use serde::Deserialize;
 use std::net::SocketAddr;
 use std::num::NonZero;
@@ -107,8 +107,8 @@ pub struct ControllerSection {
     pub standby_admin: Option<SocketAddr>,
     /// Directory of its store, and of the lock that makes it the only one.
     pub data: PathBuf,
-    /// Milliseconds that switches and nodes may serve for without hearing of the controller. When
-    /// one fails, its keys wait for about this long.
+    /// Milliseconds that switches and nodes may serve for without hearing of the controller. What
+    /// no fence can sever, a node and the active switch that are lost at once, waits for so long.
     #[serde(default = "default_lease_ms")]
     pub lease_ms: u64,
     /// Bytes that each shard may send in a second to nodes that are taken in.
@@ -273,7 +273,7 @@ impl Config {
             switches: self.switches.iter().map(|switch| switch.service.into()).collect(),
             nodes: self.nodes.iter().map(NodeSection::spec).collect(),
             controls: self.nodes.iter().map(|node| (NodeId(node.id), node.admin)).collect(),
-            poll_interval: lease / POLLS_PER_LEASE,
+            poll_interval: POLL_INTERVAL.min(lease / POLLS_PER_LEASE_MIN),
             lease,
             copy_bytes_per_s: self.controller.copy_bytes_per_s,
             hot_selection: Selection::default(),
@@ -332,12 +332,12 @@ impl ControllerSection {
     }
 }
 
-/// Times that the controller asks each member how it is before a lease ends: two of them may be
-/// lost, and what the orders of a busy machine take still fits.
-const POLLS_PER_LEASE: u32 = 5;
+/// Times that the controller at least asks each member how it is before a lease ends: two of them
+/// may be lost, and what the orders of a busy machine take still fits.
+const POLLS_PER_LEASE_MIN: u32 = 5;
 
 fn default_lease_ms() -> u64 {
-    u64::try_from(controller::LEASE.as_millis()).expect("half a second")
+    u64::try_from(controller::LEASE.as_millis()).expect("ten seconds")
 }
 
 fn default_copy_bytes_per_s() -> u64 {

@@ -31,7 +31,7 @@ use crate::server::{
 };
 use crate::store::{BackendUrl, SyncPolicy};
 use cluster::{ClusterId, HotPolicy, KeyspaceKind, Member, NodeId, Selection};
-use controller::{COPY_BYTES_PER_S, ControllerConfig, KeyspaceSpec, MemberState};
+use controller::{COPY_BYTES_PER_S, ControllerConfig, KeyspaceSpec, LEASE, MemberState};
 use plan::Plan;
 pub use records::records_of;
 use std::collections::BTreeMap;
@@ -200,12 +200,9 @@ impl Embedded {
     }
 }
 
-/// How often the controller asks each part how it is.
+/// How often the controller asks each part how it is. In one process nothing fails by itself, so
+/// that nobody ever has to take over.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
-
-/// In one process nothing fails by itself, so that nobody ever has to take over: long enough for a
-/// machine that has other things to do.
-const LEASE: Duration = Duration::from_secs(10);
 
 /// How long a start may take once everything runs. Nodes with much data open it before that.
 const READY_WAIT_MAX: Duration = Duration::from_secs(30);

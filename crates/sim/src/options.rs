@@ -185,6 +185,8 @@ pub struct Faults {
     pub hot_every: Duration,
     /// Orders do not reach the active switch, or nodes, for a while.
     pub deaf_every: Duration,
+    /// The active switch and some nodes are out of the controllers' reach for a while.
+    pub strand_every: Duration,
     /// A node has no room in memory or on its disk, for a while. Once the world has healed one goes
     /// on without, and is not to be in anybody's way.
     pub full_every: Duration,
@@ -314,6 +316,7 @@ impl fmt::Display for Faults {
             ("operator", self.operator_every),
             ("key hot or cold", self.hot_every),
             ("deaf to orders", self.deaf_every),
+            ("stranded", self.strand_every),
             ("old map", self.old_map_every),
             ("full", self.full_every),
         ];

@@ -4,6 +4,7 @@
 
 mod clocks;
 mod disks;
+mod fences;
 mod hot;
 
 use crate::actor::SESSIONS_USUAL;
@@ -87,6 +88,9 @@ profiles! {
     Clocks = "clocks",
     /// Stores go wrong by themselves, after nodes have crashed, and replicas are compared.
     Rot = "rot",
+    /// Leases last longer than faults do, so that nobody is left behind but by fences, and members
+    /// that the controller cannot reach serve on.
+    Fences = "fences",
 }
 
 impl fmt::Display for Profile {
@@ -132,6 +136,7 @@ impl Options {
             Profile::Full => draw.full(&mut options),
             Profile::Clocks => draw.clocks(&mut options),
             Profile::Rot => draw.rot(&mut options),
+            Profile::Fences => draw.fences(&mut options),
         }
         options
     }

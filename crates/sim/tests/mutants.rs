@@ -5,7 +5,7 @@
 //! mutants` looks for new ones where it must, and writes them into the page.
 
 use cluster::Mutant;
-use sim::{HUNT_SEEDS, Options, hunt, mutant_name, mutant_named, run, with_mutant};
+use sim::{HUNT_SEEDS, Options, Profile, hunt, mutant_name, mutant_named, run, with_mutant};
 use std::collections::BTreeSet;
 use std::fs;
 
@@ -53,7 +53,10 @@ impl Row {
         if self.holds().is_ok() {
             return self;
         }
-        let Some(caught) = hunt(self.mutant, HUNT_SEEDS) else { return self };
+        let own: Vec<Profile> = self.profile.parse().into_iter().collect();
+        let caught = hunt(self.mutant, &own, HUNT_SEEDS);
+        let caught = caught.or_else(|| hunt(self.mutant, &Profile::ALL, HUNT_SEEDS));
+        let Some(caught) = caught else { return self };
         Self { profile: caught.profile.to_string(), seed: caught.seed.to_string(), ..self }
     }
 }

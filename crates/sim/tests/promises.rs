@@ -103,6 +103,8 @@ fn profiles_do_what_they_are_for() {
                 disks_aged > 20 && maps_aged > 3 && maps_rebuilt > 2 && epochs > 100
             }
             Profile::Full => total.filled > 200 && total.refused > 50 && crashes > 10,
+            // No lease ends in them, so chains change by fences alone.
+            Profile::Fences => disturbances > 100 && epochs > 100,
             Profile::Rot => crashes > 10 && total.rotten > 50,
             Profile::Many | Profile::Batches | Profile::Big | Profile::Tags | Profile::Clocks => {
                 crashes > 10 && disturbances > 10

@@ -381,6 +381,7 @@ fn tables(partitions: usize) -> SwitchTables {
         ..Partition::default()
     };
     SwitchTables {
+        fenced: Vec::new(),
         cluster: cluster::ClusterId(0),
         revision: Revision::new(1),
         active: true,

@@ -201,6 +201,7 @@ mod tests {
             ..Partition::default()
         };
         let tables = SwitchTables {
+            fenced: Vec::new(),
             cluster: cluster::ClusterId(0),
             revision: Revision::new(1),
             active: true,

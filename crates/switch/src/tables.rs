@@ -14,7 +14,7 @@ pub struct Tables {
     revision: Revision,
     cluster: ClusterId,
     active: bool,
-    /// The node table in the controller's order, which DESCRIBE counts through.
+    /// The node table in the controller's order, which DESCRIBE counts through, without the fenced.
     nodes: Vec<NodeSpec>,
     /// Place of each node in that, by node id.
     node_places: Vec<Option<u16>>,
@@ -35,9 +35,9 @@ pub(crate) struct Action {
     /// The chain as the header holds it.
     pub(crate) chain: [u8; 2 * wire::CHAIN_MAX],
     pub(crate) chain_len: u8,
-    /// Where writes enter; nowhere if the node table lacks the head.
+    /// Where writes enter; nowhere if the node table lacks the head, or it is fenced.
     pub(crate) head: Option<Endpoint>,
-    /// Where reads go; nowhere if the node table lacks the tail.
+    /// Where reads go; nowhere if the node table lacks the tail, or it is fenced.
     pub(crate) tail: Option<Exit>,
     /// Place of the partition's counters.
     pub(crate) counter: usize,
@@ -66,14 +66,15 @@ impl Tables {
         }
         let senders = Senders::compile(&from.nodes)?;
         let partitions = check_partitions(&from.partitions)?;
-        let nodes: BTreeMap<NodeId, &NodeSpec> = from.nodes.iter().map(|n| (n.id, n)).collect();
+        let nodes: Vec<NodeSpec> = from.reachable().copied().collect();
+        let specs: BTreeMap<NodeId, &NodeSpec> = nodes.iter().map(|n| (n.id, n)).collect();
         let mut spaces: BTreeMap<KeyspaceId, Vec<(Match, Match, Action)>> = BTreeMap::new();
         let mut firsts = vec![Match::MIN; partitions.len()];
         for partition in &from.partitions {
             let counter = partitions
                 .binary_search_by_key(&partition.id, |(id, _)| *id)
                 .expect("the list was made of these partitions");
-            let action = Action::compile(partition, &nodes, counter);
+            let action = Action::compile(partition, &specs, counter);
             let row = (partition.first, partition.last, action);
             *firsts.get_mut(counter).expect("a place in the list") = partition.first;
             spaces.entry(partition.keyspace).or_default().push(row);
@@ -87,12 +88,11 @@ impl Tables {
             keyspaces.push((id, RangeTable::new(rows)));
         }
         let mut node_places = vec![None; wire::NODES_MAX];
-        for (place, node) in (0u16..).zip(&from.nodes) {
+        for (place, node) in (0u16..).zip(&nodes) {
             let own = node_places.get_mut(usize::from(node.id.0));
             *own.expect("ids were checked with the senders") = Some(place);
         }
         let SwitchTables { revision, cluster, active, .. } = *from;
-        let nodes = from.nodes.clone();
         Ok(Self {
             revision,
             cluster,
@@ -124,13 +124,13 @@ impl Tables {
         self.active
     }
 
-    /// The node table.
+    /// The nodes that packets may be sent to.
     #[must_use]
     pub fn nodes(&self) -> &[NodeSpec] {
         &self.nodes
     }
 
-    /// The node of this id, if the node table has it.
+    /// The node of this id, if packets may be sent to it.
     #[inline]
     pub(crate) fn node(&self, id: NodeId) -> Option<&NodeSpec> {
         let place = self.node_places.get(usize::from(id.0)).copied().flatten()?;

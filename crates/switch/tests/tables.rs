@@ -52,6 +52,7 @@ fn partition(id: u32, first: u128, last: u128, chain: &[u16]) -> Partition {
 
 fn sound() -> SwitchTables {
     SwitchTables {
+        fenced: Vec::new(),
         cluster: cluster::ClusterId(0),
         revision: Revision::new(3),
         active: true,
@@ -75,6 +76,32 @@ fn loads(counters: &Counters) -> Vec<(u32, u64)> {
 }
 
 type Spoil = fn(&mut SwitchTables);
+
+#[test]
+fn nothing_is_sent_to_a_node_that_is_fenced_and_what_it_sends_is_a_node_s() {
+    let mut pipeline = leased();
+    pipeline.install(&SwitchTables { fenced: vec![NodeId(2)], ..sound() }).unwrap();
+    let mut send = |op: Op, at: u128, from: Endpoint| {
+        let header = Header {
+            op: op as u8,
+            keyspace: 1,
+            match_value: at,
+            client: 1,
+            node: 2,
+            reply_port: 5,
+            ..Header::default()
+        };
+        let mut datagram = Vec::new();
+        wire::emit(&mut datagram, &header, &[]);
+        pipeline.process(NOW, from, &mut datagram, &mut Outbox::default())
+    };
+    let (client, fenced) = (endpoint(9, 1), endpoint(1, 9002));
+    // Node 2 is the tail of the first partition and the head of the second.
+    assert_eq!(send(Op::Get, 0, client), Err(DropReason::NoNode));
+    assert_eq!(send(Op::Get, HALF, client), Ok(()));
+    assert_eq!(send(Op::Del, HALF, client), Err(DropReason::NoNode));
+    assert_eq!(send(Op::Get, HALF, fenced), Err(DropReason::RequestFromNode));
+}
 
 #[test]
 fn unsound_tables_are_refused_and_change_nothing() {

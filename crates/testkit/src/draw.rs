@@ -64,12 +64,13 @@ pub const HASH: u16 = 1;
 pub const RANGE: u16 = 40_000;
 
 /// Tables of two keyspaces side by side over 1 to 8 nodes of 1 to 3 shards. In some of them a
-/// partition or a node is missing.
+/// partition or a node is missing, or a node is fenced.
 pub fn any_tables() -> impl Strategy<Value = SwitchTables> {
     let nodes = btree_map(0u16..1024, 1u16..=3, 1..=8);
     let missing = || proptest::option::weighted(0.3, any::<Index>());
-    (nodes, any_bounds(), any_bounds(), missing(), missing(), 1u64..100).prop_map(
-        |(nodes, hash, range, no_partition, no_node, revision)| {
+    let wrong = [missing(), missing(), missing()];
+    (nodes, any_bounds(), any_bounds(), wrong, 1u64..100).prop_map(
+        |(nodes, hash, range, [no_partition, no_node, fenced], revision)| {
             let ids: Vec<NodeId> = nodes.keys().copied().map(NodeId).collect();
             let mut partitions =
                 [partitions(HASH, hash, &ids), partitions(RANGE, range, &ids)].concat();
@@ -91,6 +92,7 @@ pub fn any_tables() -> impl Strategy<Value = SwitchTables> {
                 revision: Revision::new(revision),
                 active: true,
                 nodes,
+                fenced: fenced.map(|place| *place.get(&ids)).into_iter().collect(),
                 partitions,
             }
         },

@@ -194,8 +194,9 @@ const DEFAULT_TABLES: &[u8] = b"\x04\x00\x01\x02\x02\x01\
     \x03\x00\x00\x02\x61\x00\x1a\x6d\x00\x09";
 
 /// Any bytes make sound tables, none at all the default: nodes less 1, a byte for each (shards; bit
-/// 6: it is missing), and for each of two keyspaces its bounds, a byte and 3 for each (top of the
-/// first match value; start and length of the chain, bit 7: this partition is missing).
+/// 6: it is missing; bit 7: it is fenced), and for each of two keyspaces its bounds, a byte and 3
+/// for each (top of the first match value; start and length of the chain, bit 7: this partition is
+/// missing).
 fn tables(bytes: &[u8]) -> SwitchTables {
     let mut bytes = Bytes(if bytes.is_empty() { DEFAULT_TABLES } else { bytes });
     let mut tables =
@@ -208,6 +209,9 @@ fn tables(bytes: &[u8]) -> SwitchTables {
         if byte & 0x40 == 0 {
             let endpoint = endpoint(place / 2, port);
             tables.nodes.push(NodeSpec { id: NodeId(id), endpoint, shards });
+        }
+        if byte & 0x80 != 0 {
+            tables.fenced.push(NodeId(id));
         }
     }
     for (keyspace, id_first) in KEYSPACES.into_iter().zip([11, 0x1_0000]) {

@@ -13,7 +13,7 @@ pub(crate) type Element = [u8; Row::LEN];
 #[derive(Debug, Default)]
 pub(crate) struct Compiled {
     pub(crate) spaces: BTreeMap<KeyspaceId, Vec<Element>>,
-    /// By node id; the ways are still to be found.
+    /// By node id, those that packets may be sent to; the ways are still to be found.
     pub(crate) nodes: BTreeMap<NodeId, Node>,
     /// Node ids in the order of the node table.
     pub(crate) order: Vec<NodeId>,
@@ -28,15 +28,15 @@ impl Compiled {
         from: &SwitchTables,
         counter: impl Fn(PartitionId) -> u16,
     ) -> Result<Self, InstallError> {
-        let specs: BTreeMap<NodeId, &NodeSpec> = from.nodes.iter().map(|n| (n.id, n)).collect();
+        let specs: BTreeMap<NodeId, &NodeSpec> = from.reachable().map(|n| (n.id, n)).collect();
         let mut rows: BTreeMap<KeyspaceId, Vec<Row>> = BTreeMap::new();
         for partition in &from.partitions {
             let row = row(partition, &specs, counter(partition.id));
             rows.entry(partition.keyspace).or_default().push(row);
         }
         let spaces = rows.into_iter().map(|(id, rows)| (id, space(rows))).collect();
-        let order = from.nodes.iter().map(|node| node.id).collect();
-        let nodes = from.nodes.iter().map(|node| (node.id, unresolved(node))).collect();
+        let order = from.reachable().map(|node| node.id).collect();
+        let nodes = from.reachable().map(|node| (node.id, unresolved(node))).collect();
         Ok(Self { spaces, nodes, order, senders: senders(&from.nodes)? })
     }
 

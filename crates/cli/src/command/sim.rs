@@ -158,7 +158,7 @@ fn hunt(json: bool) -> Result<Verdict, Failure> {
     let mut missed = 0;
     for mutant in Mutant::ALL {
         let name = sim::mutant_name(mutant);
-        let caught = sim::hunt(mutant, HUNT_SEEDS);
+        let caught = sim::hunt(mutant, &Profile::ALL, HUNT_SEEDS);
         missed += u64::from(caught.is_none());
         if json {
             let profile = caught.as_ref().map(|it| it.profile.name());

@@ -208,7 +208,12 @@ fn compared(status: &Status) -> String {
 }
 
 fn members(status: &Status) -> String {
-    let mut text = format!("members (a lease lasts {} ms)\n", status.lease_ms);
+    let seconds = |ms: u64| Duration::from_millis(ms).as_secs_f64();
+    let mut text = format!(
+        "members (a lease lasts {} s; without a controller all that is served is for {:.1} s)\n",
+        seconds(status.lease_ms),
+        seconds(status.serves_alone_ms)
+    );
     let mut rows = Vec::new();
     for member in &status.members {
         let name = member.member.to_string();

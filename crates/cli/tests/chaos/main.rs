@@ -24,6 +24,8 @@ mod run;
 #[cfg(test)]
 mod script;
 #[cfg(test)]
+mod uncontrolled;
+#[cfg(test)]
 mod user;
 #[cfg(test)]
 mod watch;
@@ -37,6 +39,7 @@ mod tests {
     use crate::redis_run::{self, Trouble};
     use crate::redis_user::Mutant;
     use crate::run::run;
+    use crate::uncontrolled;
     use crate::watchdog::{SETTLING_MAX, Watchdog};
     use lab::plane::Plane;
     use std::sync::{Mutex, PoisonError};
@@ -130,4 +133,20 @@ mod tests {
         );
         assert!(outages.p99() < OUTAGE_P99_MAX, "{outages}");
     }
+
+    #[test]
+    fn no_request_fails_while_there_is_no_controller() {
+        let _alone = MACHINE.lock().unwrap_or_else(PoisonError::into_inner);
+        let _watchdog = Watchdog::start(SETTLING_MAX);
+        let absences = uncontrolled::measure(Folder::new("uncontrolled"));
+        assert_eq!(absences.len(), uncontrolled::REASONS.len());
+        for absence in absences {
+            println!("no controller for {} s: {absence}", uncontrolled::AWAY.as_secs());
+            assert_eq!(absence.failed(), 0, "{absence}");
+            assert!(absence.requests() > ASKED_MIN, "{absence}");
+        }
+    }
+
+    /// Requests without a controller: few, for a machine that has other things to do.
+    const ASKED_MIN: usize = 1_000;
 }

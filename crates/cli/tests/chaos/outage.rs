@@ -128,7 +128,7 @@ impl Outages {
 }
 
 /// The least of these times that this part of them does not exceed.
-fn percentile(times: &[Duration], percent: usize) -> Duration {
+pub(crate) fn percentile(times: &[Duration], percent: usize) -> Duration {
     let mut sorted = times.to_vec();
     sorted.sort();
     let place = (sorted.len() * percent).div_ceil(100).max(1) - 1;

@@ -112,8 +112,8 @@ pub(crate) struct Script {
 const FORGETFUL_EVERY: u32 = 3;
 /// Faults begin within this time.
 const BEGIN_MS_MAX: u64 = 3_000;
-/// How long faults last. Every other one lasts for about a lease: whether it is over just before
-/// somebody takes it to be one, or just after, should make no difference.
+/// How long faults last. Every other one lasts about as long as it takes to be missed: whether it
+/// is over just before that, or just after, should make no difference.
 const LASTS_MS: [Range<u64>; 2] = [100..700, 100..3_000];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

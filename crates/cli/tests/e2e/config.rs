@@ -53,8 +53,6 @@ impl Cluster {
         let data = directory.path().join("controller");
         let mut admins = vec![next()];
         text.push_str(&format!("[controller]\nadmin = \"{}\"\ndata = {data:?}\n", admins[0]));
-        // Longer than a machine that is busy with other tests lets a process wait.
-        text.push_str("lease_ms = 1500\n");
         if standby {
             admins.push(next());
             text.push_str(&format!("standby_admin = \"{}\"\n", admins[1]));

@@ -90,7 +90,7 @@ fn a_loss_is_a_warning_and_the_log_of_who_has_nothing_to_say_stays_short() {
     processes.wait("nobody counts on it", |status| !chained(status).contains(&1));
     processes.wait_replicated();
     let log = processes.log_of("controller");
-    let losses = log.lines().filter(|line| line.contains("no lease left: node 1"));
+    let losses = log.lines().filter(|line| line.contains("no client reaches: node 1"));
     let losses: Vec<&str> = losses.collect();
     assert_eq!(losses.len(), 1, "{log}");
     assert!(losses.iter().all(|line| line.contains("WARN")), "{losses:?}");
@@ -207,6 +207,7 @@ fn keyspaces_of_the_configuration_are_created_however_the_nodes_come_and_go() {
     let mut cluster = Cluster::with(shape);
     cluster.text = cluster.text.replace("partitions = 16\n", "partitions = 16\nreplicas = 2\n");
     cluster.text = cluster.text.replace("partitions = 8\n", "partitions = 8\nreplicas = 2\n");
+    cluster.text = cluster.text.replace("[controller]\n", "[controller]\nlease_ms = 1500\n");
     let mut processes = Processes::begin(cluster, &[1]);
     let state = |status: &Value, id: u64| {
         let id = serde_json::json!({ "node": id });

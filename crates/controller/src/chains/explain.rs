@@ -17,7 +17,7 @@ pub(super) fn explain(outlook: &Outlook, reason: Reason, steps: &[&Step]) -> (St
     match reason {
         Reason::Lost => {
             let gone = list(outlook.gone().map(|id| format!("node {id}")));
-            let saw = format!("no answer and no lease left: {gone}");
+            let saw = format!("no answer, and no client reaches: {gone}");
             (saw, format!("close partitions without: {some}"))
         }
         Reason::Whole => (

@@ -22,6 +22,8 @@ pub(crate) struct Sight {
     pub(crate) serving: bool,
     /// It has served for long enough that others who do not are not just a little later.
     pub(crate) steady: bool,
+    /// It has answered since the last of the silent fell silent.
+    pub(crate) outlasts: bool,
     /// It is to hold nothing in the end.
     pub(crate) departing: bool,
 }
@@ -162,8 +164,8 @@ impl Case<'_> {
         let aged =
             |node: &NodeId| partition.returned.iter().any(|it| it.node == *node && !it.remembers);
         let remains = |node: &NodeId| {
-            let Sight { gone, serving, steady, .. } = self.sight(*node);
-            !gone && serving && steady && !aged(node)
+            let Sight { gone, serving, steady, outlasts, .. } = self.sight(*node);
+            !gone && serving && steady && outlasts && !aged(node)
         };
         if !partition.members().iter().any(remains) {
             return None;

@@ -48,6 +48,12 @@ pub(crate) struct Peer {
     pub(crate) may_hold: bool,
     /// What leases it may have.
     pub(crate) granted: Granted,
+    /// What leases for requests that pass no switch it may have, if it is a node.
+    pub(crate) direct: Granted,
+    /// What leases it may have had with another memory than its present one.
+    pub(crate) replaced: Granted,
+    /// Since when it has not shown what would renew its lease.
+    pub(crate) lapsing_since: Option<Instant>,
 }
 
 /// How long others have to come back after a node that was started anew and is the first of its
@@ -57,6 +63,17 @@ const RETURN_GRACE: Duration = Duration::from_secs(2);
 
 /// Incarnations of one member that are remembered to be over.
 const OVER_MAX: usize = 1_024;
+
+/// How long a member that does not answer is waited for: until it was asked once more.
+const MISSED_AFTER: Duration = crate::config::POLL_INTERVAL;
+
+/// How long one is waited for that answers and does not do what it is told. It runs, and what it
+/// was given may only have come too late, or too early.
+const STUCK_AFTER: Duration = Duration::from_millis(400);
+
+/// How long a node may serve requests that pass no switch (`DIRECT`) after it was asked by any. No
+/// fence keeps them from it, so whoever takes over from it waits for that.
+const DIRECT_LEASE: Duration = Duration::from_millis(500);
 
 /// What a lease is given for, and on what terms.
 pub(crate) struct Terms {
@@ -103,6 +120,9 @@ impl Peer {
             over: BTreeSet::new(),
             may_hold: false,
             granted: Granted::up_to(now, lease),
+            direct: Granted::up_to(now, DIRECT_LEASE.min(lease)),
+            replaced: Granted::up_to(now, lease),
+            lapsing_since: None,
         }
     }
 
@@ -133,7 +153,7 @@ impl Peer {
     }
 
     /// It has not shown what would renew its lease.
-    fn is_lapsing(&self) -> bool {
+    pub(crate) fn is_lapsing(&self) -> bool {
         match self.contact {
             Contact::Untried => false,
             Contact::Silent => true,
@@ -146,9 +166,31 @@ impl Peer {
         self.contact == Contact::Answering && self.standing == Standing::Accepted
     }
 
-    /// Whether others may take over from it; too soon in a mutant.
-    pub(crate) fn is_out(&self, now: Instant, impatient: bool) -> bool {
-        self.is_gone(now) || (impatient && self.is_lapsing())
+    /// It has not shown that for so long that others had better take over from it, if they may.
+    pub(crate) fn is_missed(&self, now: Instant) -> bool {
+        self.missed_at().is_some_and(|at| at <= now)
+    }
+
+    /// When it will be missed, unless it shows that before.
+    pub(crate) fn missed_at(&self) -> Option<Instant> {
+        let wait = if self.contact == Contact::Silent { MISSED_AFTER } else { STUCK_AFTER };
+        self.lapsing_since.map(|at| at + wait)
+    }
+
+    /// It belongs to the cluster, and has this revision or a newer one, as far as it was heard.
+    pub(crate) fn has_installed(&self, revision: Revision) -> bool {
+        self.standing == Standing::Accepted && self.revision() >= revision
+    }
+
+    /// Nobody has asked it for a while, so its silence does not mean anything before `now`.
+    pub(crate) fn excuse(&mut self, now: Instant, patience: Duration) {
+        self.in_flight = self.in_flight.map(|_| now);
+        self.steady_at = self.steady_at.max(now + patience);
+        self.lapsing_since = self.lapsing_since.map(|_| now + patience);
+    }
+
+    fn note_lapse(&mut self, now: Instant) {
+        self.lapsing_since = self.is_lapsing().then(|| self.lapsing_since.unwrap_or(now));
     }
 
     /// Its last report, if it is a node's.
@@ -188,6 +230,7 @@ impl Peer {
         self.heard = Some(now);
         self.contact = Contact::Answering;
         self.standing = standing;
+        self.note_lapse(now);
         changes
     }
 
@@ -215,9 +258,12 @@ impl Peer {
     }
 
     /// Notes that an order did not reach it, or was not answered; tells whether it answered before.
-    pub(crate) fn fall_silent(&mut self) -> bool {
+    pub(crate) fn fall_silent(&mut self, now: Instant) -> bool {
         (self.in_flight, self.asked, self.given) = (None, None, None);
-        std::mem::replace(&mut self.contact, Contact::Silent) != Contact::Silent
+        let news = std::mem::replace(&mut self.contact, Contact::Silent) != Contact::Silent;
+        self.lapsing_since = self.lapsing_since.filter(|_| !news);
+        self.note_lapse(now);
+        news
     }
 
     /// The lease that goes with an order that gives this revision, or none.
@@ -250,6 +296,22 @@ impl Peer {
         };
         let (report, heard) = (self.report.as_ref()?, self.heard?);
         Some(self.granted.grant(terms.cluster, report, heard, revision, terms.lasts))
+    }
+
+    /// Whether this report is the first to ask for a lease for requests that pass no switch.
+    pub(crate) fn wants_direct_lease(&self, report: &Report) -> bool {
+        let asks = matches!(&report.state, MemberReport::Node(it) if it.asked_directly);
+        asks && !self.node_report().is_some_and(|before| before.asked_directly)
+    }
+
+    /// The lease that goes with that one, for requests that pass no switch: for a node that is sent
+    /// some, unless others may be taking over from it.
+    pub(crate) fn direct_lease(&mut self, lease: &Lease, may_be_out: bool) -> Option<Lease> {
+        let asked = self.node_report().is_some_and(|report| report.asked_directly);
+        let (report, heard) = (self.report.as_ref()?, self.heard?);
+        let lasts = DIRECT_LEASE.min(Duration::from_millis(lease.duration_ms));
+        let wanted = asked && !may_be_out;
+        wanted.then(|| self.direct.grant(lease.cluster, report, heard, lease.revision, lasts))
     }
 
     /// Whether this is a late word of an incarnation that is over. One that remembers the one that

@@ -51,6 +51,10 @@ pub struct Status {
     pub paused: bool,
     /// How long a lease lasts, in milliseconds.
     pub lease_ms: u64,
+    /// For how long all keys that are served now would be without any controller, in milliseconds:
+    /// until the first lease of the active switch or of a node that is in a chain and answers ends.
+    #[serde(default)]
+    pub serves_alone_ms: u64,
     /// The switch that forwards, by its position in the configuration.
     pub active_switch: u16,
     /// Orders sent since the controller started.

@@ -9,7 +9,10 @@ use super::members::member_status;
 use super::verify::{verified, verify};
 use super::view::View;
 use crate::members::Members;
-use cluster::{Keyspace, Member, MemberReport, NodeId, NodeReport, Partition, PartitionId, Volume};
+use cluster::{
+    CLOCK_RATE_MAX_PERCENT, Keyspace, Member, MemberReport, NodeId, NodeReport, Partition,
+    PartitionId, Volume,
+};
 use std::collections::{BTreeMap, BTreeSet};
 
 impl View<'_> {
@@ -49,6 +52,7 @@ fn make(view: &View<'_>) -> Status {
         closed: partitions().filter(|p| !p.open).count(),
         paused: view.state.paused,
         lease_ms: view.lease_ms,
+        serves_alone_ms: serves_alone_ms(view, &members),
         active_switch: map.active_switch,
         orders: view.orders,
         load: load(view, &counts),
@@ -88,6 +92,20 @@ fn is_covered(view: &View<'_>) -> bool {
     let ready = |member| view.members.get(member).is_some_and(|p| p.is_ready(map.revision));
     let serves = |p: &Partition| p.open && p.chain.iter().all(|id| ready(Member::Node(*id)));
     ready(Member::Switch(map.active_switch)) && map.partitions.iter().all(serves)
+}
+
+/// The shortest lease among those that are needed, counted as clocks that differ most would.
+fn serves_alone_ms(view: &View<'_>, members: &[MemberStatus]) -> u64 {
+    let map = &view.state.map;
+    let chained: BTreeSet<&NodeId> = map.partitions.iter().flat_map(|it| &it.chain).collect();
+    let is_needed = |it: &&MemberStatus| match it.member {
+        Member::Switch(index) => index == map.active_switch,
+        Member::Node(id) => chained.contains(&id) && it.state != MemberState::Silent,
+    };
+    let percent = u64::from(CLOCK_RATE_MAX_PERCENT);
+    let may_differ = view.lease_ms * percent / 100 - view.lease_ms * 100 / percent;
+    let left = members.iter().filter(is_needed).map(|it| it.lease_ms_left);
+    left.min().unwrap_or_default().saturating_sub(may_differ)
 }
 
 fn keyspace_status(view: &View<'_>, keyspace: &Keyspace, counts: &Counts) -> KeyspaceStatus {

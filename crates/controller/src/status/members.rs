@@ -20,10 +20,16 @@ pub(super) fn member_status(view: &View<'_>, member: Member, peer: &Peer) -> Opt
         if departing {
             detail = format!("{}; {detail}", departure(view, id));
         }
+        if state.map.fence(id).is_some() {
+            detail.push_str("; it is fenced: switches send it nothing");
+        }
         match vacating(view, id) {
             0 => {}
             n => detail.push_str(&format!("; it still forgets what it held of {n} partitions")),
         }
+    }
+    if state.map.handing_over && member == Member::Switch(state.map.active_switch) {
+        detail.push_str("; it waits until no node takes anything from the switch before it");
     }
     let clock = match member {
         Member::Node(_) => peer.clock.as_ref().and_then(|sample| view.clock.behind(sample)),

@@ -351,11 +351,20 @@ impl Chaos {
         present.chain(self.ghosts.iter().map(|(member, it)| (*member, it)))
     }
 
-    /// Nobody answers clients for a chain while another one may.
+    /// Nobody answers clients for a chain while another one may, nor brings a switch that is not
+    /// named anything to anybody while the named one serves.
     fn check_stale_servers(&self, saved: &Saved) {
         for (who, process) in self.processes() {
             let Member::Node(id) = who else { continue };
-            if !process.serves(self.world.now) {
+            let reached_by = self.reached_by(id, process);
+            let named = Member::Switch(saved.map.active_switch);
+            let wrong = reached_by.iter().find(|switch| **switch != named);
+            assert!(
+                wrong.is_none() || saved.map.handing_over,
+                "{wrong:?} reaches {who}, and {named} may serve"
+            );
+            let is_reached = !reached_by.is_empty() || process.answers_directly(self.world.now);
+            if !process.serves(self.world.now) || !is_reached {
                 continue;
             }
             for theirs in process.partitions().iter().filter(|p| p.open) {
@@ -367,13 +376,26 @@ impl Chaos {
         }
     }
 
+    /// The switches that bring this node something that it takes. (A switch that was replaced gets
+    /// nothing any more to bring: its address leads to the one that took its place.)
+    fn reached_by(&self, id: NodeId, node: &Obedient) -> Vec<Member> {
+        let Some(Install::Assignment(assignment)) = &node.installed else { return Vec::new() };
+        let brings = |(who, it): &(&Member, &Obedient)| {
+            let (Member::Switch(index), Some(Install::Tables(tables))) = (who, &it.installed)
+            else {
+                return false;
+            };
+            let is_named = self.world.config.switches[usize::from(*index)] == assignment.switch;
+            let sends = tables.active && !tables.fenced.contains(&id);
+            is_named && sends && it.serves(self.world.now)
+        };
+        let serves = node.serves(self.world.now);
+        let switches = self.world.members.iter().filter(|it| serves && brings(it));
+        switches.map(|(who, _)| *who).collect()
+    }
+
     fn check_change(&mut self, before: &Saved, after: &Saved) {
         assert!(after.map.revision > before.map.revision);
-        if after.map.active_switch != before.map.active_switch {
-            let old = Member::Switch(before.map.active_switch);
-            let serves = self.processes().any(|(m, it)| m == old && it.serves(self.world.now));
-            assert!(!serves, "{old} is active still");
-        }
         for (id, store) in &after.stores {
             if before.stores.get(id).is_some_and(|old| old != store) {
                 self.check_new_memory(*id, before, after);
@@ -425,7 +447,7 @@ impl Chaos {
         }
     }
 
-    /// Only the certainly silent are left out, and the others keep their order.
+    /// Only those whom nobody reaches are left out, and the others keep their order.
     fn check_closing(&self, old: &Partition, new: &Partition, before: &Saved, after: &Saved) {
         assert_eq!(new.epoch.0, old.epoch.0 + 1, "{old:?} {new:?}");
         let stays = |id: &&NodeId| new.chain.contains(id);
@@ -435,8 +457,9 @@ impl Chaos {
         assert_eq!(new.learner(), old.learner().filter(|id| new.chain.contains(id)));
         for lost in old.chain.iter().filter(|id| !new.chain.contains(id)) {
             let mut processes = self.processes().filter(|(m, _)| *m == Member::Node(*lost));
-            let serves = processes.any(|(_, it)| it.serves(self.world.now));
-            assert!(!serves, "node {lost} may still serve {old:?}");
+            let now = self.world.now;
+            let reached = |it| !self.reached_by(*lost, it).is_empty() || it.answers_directly(now);
+            assert!(!processes.any(|(_, it)| reached(it)), "node {lost} may still serve {old:?}");
         }
         let reborn = |id: &NodeId| before.incarnations.get(id) != after.incarnations.get(id);
         let news = new.chain != old.chain || new.chain.iter().any(reborn);

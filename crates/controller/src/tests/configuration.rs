@@ -1,10 +1,10 @@
 //! Starting and starting again, with the same configuration and with another.
 
-use super::world::{World, config, endpoint, hash, spec_of_node};
+use super::world::{World, config, endpoint, hash, node, spec_of_node};
 use crate::{ConfigError, Controller, ControllerConfig, FORMAT, SWITCHES_MAX, Saved};
-use cluster::{NodeId, NodeSpec, PartitionId, StoreId};
+use cluster::{Install, Member, NodeId, NodeSpec, Order, PartitionId, StoreId};
 use machine::Instant;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use wire::Revision;
 
@@ -57,9 +57,26 @@ fn another_service_address_reaches_every_node() {
     let mut world = with_keyspace();
     let mut changed = world.config.clone();
     changed.switches[0] = endpoint(50, 7_701);
+    let (switch, address) = (Member::Switch(0), changed.switches[0]);
+    world.full_orders();
     world.restart(changed);
     world.live();
-    assert_eq!(world.full_orders().len(), 4);
+    let active = |(_, order): &&(Member, Order)| match &order.install {
+        Some(Install::Tables(tables)) => tables.active,
+        Some(Install::Assignment(_)) | None => false,
+    };
+    let serves = world.delivered.iter().position(|order| active(&order)).unwrap();
+    let told = world
+        .delivered
+        .iter()
+        .take(serves)
+        .filter(|(to, order)| *to != switch && order.install.is_some());
+    let told: BTreeSet<Member> = told.map(|(to, _)| *to).collect();
+    assert_eq!(told.len(), 3, "nodes take nothing from the old address when the new one serves");
+    for id in 0..3 {
+        let Some(Install::Assignment(it)) = &world.members[&node(id)].installed else { panic!() };
+        assert_eq!(it.switch, address);
+    }
 }
 
 #[test]

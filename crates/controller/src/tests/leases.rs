@@ -56,7 +56,7 @@ fn every_order_to_a_member_renews_the_lease_that_its_last_report_asked_for() {
         let lease = order.lease.unwrap();
         assert_eq!((lease.incarnation, lease.revision), (incarnation, revision));
         assert!(lease.from <= said, "it rests on a report that was made before");
-        assert_eq!(lease.duration_ms, 500);
+        assert_eq!(Duration::from_millis(lease.duration_ms), LEASE);
         world.deliver(member, order);
     }
     assert!(world.members.values().all(|it| it.serves(world.now)));
@@ -91,34 +91,15 @@ fn a_lease_is_for_what_the_same_order_gives() {
 }
 
 #[test]
-fn while_it_may_have_been_taken_out_by_what_is_not_durable_a_node_is_granted_nothing() {
-    let mut world = World::with_keyspace(3, 1, 3, 3);
-    let revision = world.map().revision;
-    world.member(node(2)).cut_off = true;
-    // The change that takes node 2 out is decided, and the store is slow.
-    while world.controller.map().revision == revision {
-        world.step();
-        while let Some((member, order)) = world.controller.poll_order() {
-            world.deliver(member, order);
-        }
-    }
-    world.member(node(2)).cut_off = false;
-    let question = next_order_unsaved(&mut world, node(2));
-    world.deliver(node(2), question);
-    let order = next_order_unsaved(&mut world, node(2));
-    assert_eq!((order.install, order.lease), (None, None));
-    let other = next_order_unsaved(&mut world, node(0));
-    assert!(other.lease.is_some(), "the others go on");
-}
-
-#[test]
 fn nobody_is_taken_to_be_silent_before_the_last_lease_has_certainly_ended() {
     let mut world = World::with_keyspace(3, 1, 3, 3);
     world.live();
     let map = world.map();
-    // It goes on serving, unheard, and its clock is the slowest allowed.
+    // It goes on serving, unheard, and its clock is the slowest allowed. Nobody knows what the
+    // switch does.
     world.member(node(2)).cut_off = true;
-    world.live_until(|world| *world.controller.map() != map);
+    world.member(Member::Switch(0)).cut_off = true;
+    world.live_until(|world| world.controller.map().partitions != map.partitions);
     assert!(!world.members[&node(2)].serves(world.now));
     assert!(world.map().partitions.iter().all(|p| !p.open && p.chain.len() == 2));
 }
@@ -128,17 +109,18 @@ fn a_new_incarnation_and_a_new_memory_do_not_end_the_lease_of_the_old_incarnatio
     let mut world = World::with_keyspace(3, 1, 3, 3);
     let granted_until = world.now + lease_bound() - POLL * 2;
     world.member(node(2)).wipe(999);
-    let map = world.map();
-    world.live_until(|world| *world.controller.map() != map);
+    world.member(Member::Switch(0)).cut_off = true;
+    let before = world.map().partitions;
+    world.live_until(|world| world.controller.map().partitions != before);
     assert!(world.now >= granted_until, "the old process may still serve until then");
 }
 
 #[test]
-fn a_node_that_comes_back_with_its_memory_in_time_stays_a_member() {
+fn a_node_that_comes_back_with_its_memory_at_once_stays_a_member() {
     let mut world = World::with_keyspace(3, 1, 3, 3);
     let map = world.map();
     world.kill(node(2));
-    world.live_for(Duration::from_millis(300));
+    world.live_for(POLL);
     world.revive(node(2));
     world.live_for(Duration::from_secs(3));
     assert!(same_chains(&world.map(), &map), "it is compared, and nothing is copied");
@@ -157,10 +139,11 @@ fn same_chains(one: &Map, other: &Map) -> bool {
 fn a_controller_that_comes_back_waits_for_what_its_predecessor_may_have_granted() {
     let mut world = World::with_keyspace(3, 1, 3, 3);
     world.kill(node(2));
+    world.kill(Member::Switch(0));
     let begin = world.now;
-    let map = world.map();
+    let before = world.map().partitions;
     world.restart(world.config.clone());
-    world.live_until(|world| *world.controller.map() != map);
+    world.live_until(|world| world.controller.map().partitions != before);
     let waited = world.now.since(begin);
     assert!(waited >= lease_bound(), "{waited:?}");
     assert!(waited <= lease_bound() + POLL, "{waited:?}");
@@ -184,9 +167,26 @@ fn a_member_that_is_heard_again_is_granted_a_lease_at_once() {
 }
 
 #[test]
+fn the_status_says_how_long_members_serve_without_a_controller() {
+    let mut world = World::with_keyspace(3, 1, 3, 3);
+    world.live_for(Duration::from_secs(1));
+    let alone = Duration::from_millis(world.status().serves_alone_ms);
+    assert!(alone < LEASE && alone > LEASE * 9 / 10, "{alone:?}");
+    for it in world.members.values_mut() {
+        it.cut_off = true;
+    }
+    let end = world.now + alone;
+    world.live_for(alone - POLL);
+    assert!(world.members.values().all(|it| it.serves(world.now) && it.serves(end)));
+    world.live_for(LEASE);
+    assert!(!world.members.values().any(|it| it.serves(world.now)));
+    assert_eq!(world.status().serves_alone_ms, 0);
+}
+
+#[test]
 fn a_longer_lease_of_a_predecessor_counts_until_it_is_over() {
     let mut world = World::with_keyspace(3, 1, 3, 3);
-    let long = Duration::from_secs(5);
+    let long = LEASE * 10;
     world.restart(ControllerConfig { lease: long, ..world.config.clone() });
     world.live_for(Duration::from_secs(1));
     let before = world.map().partitions;
@@ -194,12 +194,13 @@ fn a_longer_lease_of_a_predecessor_counts_until_it_is_over() {
         // Twice, for the first successor must not forget it.
         world.restart(ControllerConfig { lease: LEASE, ..world.config.clone() });
         world.kill(node(2));
-        world.live_for(Duration::from_secs(4));
+        world.member(Member::Switch(0)).cut_off = true;
+        world.live_for(LEASE * 8);
         assert_eq!(world.map().partitions, before);
     }
-    world.live_for(Duration::from_secs(2));
+    world.live_for(LEASE * 4);
     assert_ne!(world.map().partitions, before);
-    assert_eq!(world.saved.as_ref().unwrap().lease_ms, 500);
+    assert_eq!(Duration::from_millis(world.saved.as_ref().unwrap().lease_ms), LEASE);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Nodes that fall silent: at every place of a chain, several at once, and at every step.
 
-use super::world::{World, ids, node};
+use super::world::{POLL, World, ids, node};
 use cluster::{Member, Mutant, NodeId, Partition};
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -62,7 +62,7 @@ fn whoever_is_lost_is_trouble_and_whatever_follows_is_a_line_each() {
     let said = |words: &str| decisions.iter().filter(|it| it.saw.contains(words)).collect();
     let losses: [(&str, Vec<&crate::Decision>); 3] = [
         ("node 1 does not answer", said("node 1 does not answer")),
-        ("no lease left: node 1", said("no lease left: node 1")),
+        ("no client reaches: node 1", said("no client reaches: node 1")),
         ("switch 0 is silent", said("switch 0 is silent")),
     ];
     for (what, said) in losses {
@@ -154,7 +154,7 @@ fn nobody_is_left_out_while_those_who_stay_may_have_forgotten() {
     // Node 0 is cut off, and node 1 loses its memory while its lease still runs.
     let mut world = World::with_keyspace(2, 1, 1, 2);
     world.member(node(0)).cut_off = true;
-    world.live_for(Duration::from_millis(400));
+    world.live_for(POLL);
     world.kill(node(1));
     world.live_for(Duration::from_millis(300));
     world.member(node(1)).wipe(999);

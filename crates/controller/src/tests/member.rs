@@ -28,6 +28,8 @@ pub(super) struct Obedient {
     pub(super) store: StoreId,
     pub(super) cluster: Option<ClusterId>,
     pub(super) tenure: Tenure,
+    /// The same for requests that pass no switch, if it is a node.
+    pub(super) direct: Tenure,
     /// The incarnations that its store remembers; an older copy of it lacks the last.
     pub(super) past: Vec<Incarnation>,
     /// What it holds of all partitions, as a number.
@@ -55,6 +57,8 @@ pub(super) struct Obedient {
     /// It can let writes of hot keys go anywhere, if it is a switch.
     pub(super) delegates: bool,
     pub(super) requests: u64,
+    /// Clients ask it past the switch, if it is a node.
+    pub(super) asked_directly: bool,
     /// When it came to the epoch that each of its partitions has.
     entered: BTreeMap<PartitionId, (Epoch, Instant)>,
     /// Copies that have come to their end; as durable as its store.
@@ -76,6 +80,7 @@ impl Obedient {
             store: StoreId(number),
             cluster: None,
             tenure: Tenure::new(Incarnation(number * 1_000)),
+            direct: Tenure::new(Incarnation(number * 1_000)),
             past: Vec::new(),
             holds: 0,
             installed: None,
@@ -91,6 +96,7 @@ impl Obedient {
             hot_counts: Vec::new(),
             delegates: false,
             requests: 5,
+            asked_directly: false,
             entered: BTreeMap::new(),
             caught_up: BTreeSet::new(),
             held: BTreeMap::new(),
@@ -107,6 +113,7 @@ impl Obedient {
     pub(super) fn restart(&mut self) {
         let Incarnation(incarnation) = self.tenure.incarnation();
         self.tenure = Tenure::new(Incarnation(incarnation + 1));
+        self.direct = self.tenure;
         if matches!(self.installed, Some(Install::Tables(_))) {
             self.cluster = None;
         }
@@ -141,6 +148,9 @@ impl Obedient {
         self.clock_told = mine.map(|told| told.ahead).or(self.clock_told);
         if let Some(lease) = &order.lease {
             self.tenure.renew(self.cluster, self.revision(), lease);
+        }
+        if let Some(lease) = &order.direct {
+            self.direct.renew(self.cluster, self.revision(), lease);
         }
         if let Some(hot) = order.hot.as_ref().filter(|new| self.takes_hot(new)) {
             self.hot = HotOrder::clone(hot);
@@ -216,6 +226,11 @@ impl Obedient {
     /// Whether it answers clients now.
     pub(super) fn serves(&self, now: Instant) -> bool {
         self.alive && self.tenure.holds(self.clock(now))
+    }
+
+    /// Whether it answers requests that pass no switch.
+    pub(super) fn answers_directly(&self, now: Instant) -> bool {
+        self.serves(now) && self.direct.holds(self.clock(now))
     }
 
     pub(super) fn has_entered(&self, partition: &Partition) -> Option<Instant> {
@@ -294,6 +309,7 @@ impl Obedient {
             resources: Resources::default(),
             stored: self.stored.clone(),
             clock: self.clock_told,
+            asked_directly: self.asked_directly,
         }
     }
 }

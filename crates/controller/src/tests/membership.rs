@@ -77,8 +77,7 @@ fn the_last_to_hold_something_is_given_nothing_until_it_has_its_memory_again() {
 fn a_node_without_its_memory_is_replaced_and_taken_in_anew() {
     let mut world = with_keyspace(3);
     world.member(node(1)).wipe(999);
-    world.live();
-    assert_eq!(world.state_of(node(1)), MemberState::Forgotten);
+    world.live_until(|world| world.state_of(node(1)) == MemberState::Forgotten);
     let detail = world.detail_of(node(1));
     assert!(detail.contains("taken in anew"), "{detail}");
     world.live_until(|world| world.state_of(node(1)) == MemberState::Ready);

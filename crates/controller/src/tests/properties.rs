@@ -86,6 +86,8 @@ fn every_mutant_is_found() {
     let bugs = [
         (Mutant::OpenUnsettled, "has not settled"),
         (Mutant::ImpatientController, "serve"),
+        (Mutant::FenceUnconfirmed, "serve"),
+        (Mutant::HandOverEarly, "reaches"),
         (Mutant::TrustTheForgetful, "has forgotten"),
     ];
     for (mutant, complaint) in bugs {
@@ -103,7 +105,7 @@ fn every_mutant_is_found() {
             play_all(&mut chaos, &steps);
             Ok(())
         });
-        let found = found.unwrap_err().to_string();
+        let found = found.expect_err(&format!("{mutant:?}")).to_string();
         assert!(found.contains(complaint), "{mutant:?}: {found}");
     }
 }

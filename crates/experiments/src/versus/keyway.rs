@@ -30,9 +30,6 @@ pub(crate) struct Keyway {
 /// The keyspace of all keys.
 pub(crate) const KEYSPACE: &str = "default";
 
-/// A node that has had its share waits; others must not take it for dead.
-const LEASE_MS: u64 = 5_000;
-
 /// How long a role may take to answer, also when it has to wait for its share.
 const ANSWER_WAIT: Duration = Duration::from_secs(10);
 
@@ -46,7 +43,7 @@ impl Keyway {
         let mut text = format!(
             "[cluster]\nseed = 7\n\n[switch]\nservice = \"{service}\"\n\
              admin = \"{switch_admin}\"\nthreads = 1\n\n[controller]\nadmin = \"{admin}\"\n\
-             data = {data:?}\nlease_ms = {LEASE_MS}\n\n[[keyspace]]\nname = \"{KEYSPACE}\"\n\
+             data = {data:?}\n\n[[keyspace]]\nname = \"{KEYSPACE}\"\n\
              kind = \"hash\"\npartitions = {partitions}\nreplicas = 1\n"
         );
         let mut node_admins = Vec::new();

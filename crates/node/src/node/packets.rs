@@ -44,12 +44,9 @@ impl<E: Engine> Node<E> {
         }
         let (body, admits) = (packet.body(), self.shard.stock.admits(op));
         let Some(directory) = &self.directory else { return Err(DropReason::NotServing) };
-        let mut ctx = self.shard.context(directory, now, load);
-        if !ctx.leased {
-            return Err(DropReason::NoLease);
-        }
+        let direct = is_direct(op, &header);
+        let mut ctx = self.shard.admit(directory, now, load, direct)?;
         let header = answered_to(from, op, header);
-        let direct = header.hop_flags & hop_flag::DIRECT != 0 && !op.is_reply();
         let straight = op.is_chain() || direct || is_passed_on(&packet, &header);
         if !straight && from != directory.switch {
             return Err(DropReason::NotFromSwitch);
@@ -200,8 +197,13 @@ fn handle_hot_message<E: Engine>(
 /// Whoever asks without a switch is answered where it asks from, whatever the packet says: else
 /// anybody could be sent what he has not asked for.
 fn answered_to(from: Endpoint, op: Op, header: Header) -> Header {
-    if header.hop_flags & hop_flag::DIRECT == 0 || op.is_chain() || op.is_reply() {
+    if !is_direct(op, &header) {
         return header;
     }
     Header { reply_addr: from.addr, reply_port: from.port, ..header }
+}
+
+/// Whether a request comes straight from a client. (What goes down a chain only remembers that.)
+fn is_direct(op: Op, header: &Header) -> bool {
+    header.hop_flags & hop_flag::DIRECT != 0 && !op.is_chain() && !op.is_reply()
 }

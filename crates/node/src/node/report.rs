@@ -45,6 +45,7 @@ impl<E: Engine> Node<E> {
             resources: self.resources(),
             stored: self.stored(),
             clock: self.shard.ahead,
+            asked_directly: self.shard.direct.is_asked(now),
         }
     }
 
@@ -59,7 +60,7 @@ impl<E: Engine> Node<E> {
     /// grown, it is time for a [report](Self::report).
     #[must_use]
     pub fn alerts(&self) -> u64 {
-        self.shard.heat.alerts()
+        self.shard.heat.alerts() + self.shard.direct.alerts()
     }
 
     /// The highest revision of an order of hot keys that is on record, here or with the delegations

@@ -7,18 +7,20 @@ use crate::replica::big::parts::PartTimes;
 use crate::replica::sessions::table::SESSIONS_MAX;
 use crate::shard::cluster_view::ClusterView;
 use crate::shard::counters::Counters;
+use crate::shard::direct::Direct;
 use crate::shard::room::Stock;
 use crate::shard::timers::Timers;
 use crate::shard::turn::Turn;
 use cluster::{ClockAhead, Incarnation, MaybeMutant, Mutant, Tenure};
 use machine::{Instant, Outbox, UnixMs};
-use wire::Room;
+use wire::{DropReason, Room};
 
 /// What the replicas of a shard share.
 #[derive(Debug)]
 pub(crate) struct Shard<E> {
     pub(crate) engine: E,
     pub(crate) tenure: Tenure,
+    pub(crate) direct: Direct,
     /// How far the cluster's clock is ahead of this node's; `None` until it was told.
     pub(crate) ahead: Option<ClockAhead>,
     /// Requests per second that the node can serve; 0 if that is not known.
@@ -43,6 +45,7 @@ impl<E: Engine> Shard<E> {
             hot: Hot::restore(now, &engine),
             engine,
             tenure: Tenure::new(incarnation),
+            direct: Direct::new(incarnation),
             ahead: None,
             rate,
             held: Outbox::default(),
@@ -56,6 +59,19 @@ impl<E: Engine> Shard<E> {
             mutant: MaybeMutant::default(),
             scratch: Vec::new(),
         }
+    }
+
+    /// The same for a packet that has come, if the node has the right to serve it.
+    pub(crate) fn admit<'a>(
+        &'a mut self,
+        directory: &'a ClusterView,
+        now: Instant,
+        load: u16,
+        direct: bool,
+    ) -> Result<Context<'a, E>, DropReason> {
+        let admitted = !direct || self.direct.admit(now);
+        let ctx = self.context(directory, now, load);
+        if admitted && ctx.leased { Ok(ctx) } else { Err(DropReason::NoLease) }
     }
 
     /// What a replica works with at `now`. `load` is how many datagrams were found waiting.

@@ -3,7 +3,7 @@
 
 use super::MemberHandle;
 use super::alert::{Listen, SILENCE};
-use super::orders::patience;
+use super::orders::PATIENCE;
 use cluster::{Member, Order, Report};
 use std::io;
 use std::net::SocketAddr;
@@ -101,7 +101,7 @@ fn deliver(agent: ureq::Agent, admin: SocketAddr) -> Delivery {
         let body = serde_json::to_vec(&order).map_err(|error| error.to_string())?;
         let size = u32::try_from(body.len()).unwrap_or(u32::MAX);
         let request = agent.put(&url).header("content-type", "application/json");
-        let wait = patience(&order) + TIME_PER_BYTE * size;
+        let wait = PATIENCE + TIME_PER_BYTE * size;
         let request = request.config().timeout_global(Some(wait)).build();
         let mut response = request.send(&body).map_err(|error| error.to_string())?;
         let status = response.status();

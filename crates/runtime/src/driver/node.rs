@@ -61,6 +61,7 @@ pub(super) struct Wanted {
     pub(super) install: Option<Arc<Assignment>>,
     pub(super) clock: Option<ClockOrder>,
     pub(super) lease: Option<Lease>,
+    pub(super) direct: Option<Lease>,
     pub(super) hot: Option<Arc<HotOrder>>,
     pub(super) verify: Option<VerifyOrder>,
 }
@@ -308,7 +309,8 @@ impl<E: ShardEngine> Driven for Shard<E> {
 
     fn handle_command(&mut self, now: Instant, command: Command) {
         self.look(now);
-        let Command { wanted: Wanted { install, clock, lease, hot, verify }, answer } = command;
+        let Command { wanted: Wanted { install, clock, lease, direct, hot, verify }, answer } =
+            command;
         if let Some(assignment) = install {
             self.node.install(now, &assignment);
         }
@@ -317,6 +319,9 @@ impl<E: ShardEngine> Driven for Shard<E> {
         }
         if let Some(lease) = lease {
             self.node.renew(&lease);
+        }
+        if let Some(lease) = direct {
+            self.node.renew_direct(&lease);
         }
         if let Some(order) = hot {
             self.node.install_hot(now, order);

@@ -77,8 +77,7 @@ impl MemberHandle {
     ///
     /// If the order was not carried out, or not by all threads in time.
     pub async fn obey(&self, order: Order) -> Result<Report, OrderError> {
-        let patience = patience(&order);
-        let Order { install, clock, lease, hot, verify } = order;
+        let Order { install, clock, lease, direct, hot, verify } = order;
         // One from far ahead would be the last that is taken. Tables and lease are good as ever.
         let hot = hot.filter(|order| may_be(order));
         if let Some(hot) = &hot {
@@ -94,7 +93,7 @@ impl MemberHandle {
                     }
                 };
                 let to_ask = switch.clone();
-                let command = move || to_ask.command(tables.as_ref(), lease, hot, patience);
+                let command = move || to_ask.command(tables.as_ref(), lease, hot, PATIENCE);
                 // It talks to the kernel, too, which no task should wait for.
                 let snapshot = blocking(command).await?;
                 let SwitchSnapshot { cluster, revision, hot_revision, .. } = snapshot;
@@ -111,8 +110,8 @@ impl MemberHandle {
                     }
                 };
                 let wanted = assignment.as_ref().map(|assignment| assignment.cluster);
-                let to_take = Wanted { install: assignment, clock, lease, hot, verify };
-                let snapshot = node.command(&to_take, patience).await?;
+                let to_take = Wanted { install: assignment, clock, lease, direct, hot, verify };
+                let snapshot = node.command(&to_take, PATIENCE).await?;
                 if let (Some(wanted), Some(held)) = (wanted, snapshot.report.cluster)
                     && wanted != held
                 {
@@ -131,15 +130,10 @@ impl MemberHandle {
     }
 }
 
-/// How long an order may take, to be carried out here or to be answered from afar: well below the
-/// lease that it renews, so that another one can follow.
-pub(super) fn patience(order: &Order) -> Duration {
-    order.lease.map_or(PATIENCE, |lease| Duration::from_millis(lease.duration_ms) * 2 / 5)
-}
-
-/// The same of the usual lease, for an order without one. Threads answer after each batch, within a
-/// few milliseconds; a busy machine, or a disk, makes that tens.
-const PATIENCE: Duration = Duration::from_millis(200);
+/// How long an order may take, to be carried out here or to be answered from afar: who takes longer
+/// is asked again, and missed soon after. Threads answer after each batch, within a few
+/// milliseconds; a busy machine, or a disk, makes that tens.
+pub(super) const PATIENCE: Duration = Duration::from_millis(200);
 
 /// The assignment, if it is sound and for this node as it is now.
 fn accept(

@@ -1,14 +1,14 @@
 //! What the nodes of a cluster in one process have on record while it does not run, for whoever
 //! makes its map anew.
 
+use super::POLL_INTERVAL;
 use super::plan::Plan;
-use super::{LEASE, POLL_INTERVAL};
 use crate::driver::joint_store;
 use crate::store::{FjallEngine, ShardIdentity, StoreError, SyncPolicy};
 use cluster::{
     ClusterId, Incarnation, NodeId, NodeRecord, NodeSpec, Selection, ShardRecord, StoreId,
 };
-use controller::{COPY_BYTES_PER_S, ControllerConfig};
+use controller::{COPY_BYTES_PER_S, ControllerConfig, LEASE};
 use node::engine::Engine as _;
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};

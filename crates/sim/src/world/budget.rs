@@ -8,13 +8,15 @@
 //!
 //! A member *has failed* if its disk is not the one that it was taken in with, or an older copy of
 //! it, whether it is up or down, and until the chain has gone on without it. It has failed as well
-//! if the controller at work has not heard it for [`UNHEARD_MAX`]: its lease may end, and the chain
-//! go on without it, before the controller can know of the disk.
+//! if the controller at work has fenced it, had no answer from it, or not heard it for
+//! [`UNHEARD_MAX`]: the chain may go on without it before the controller can know of the disk.
 //!
 //! For `m <= r` the rule says that one full member is left. While a member changes places there are
 //! `m = r + 1`, and the controller may already have decided, by the last reports, to let one of
 //! them go: hence `min(m, r)` and not `m`. Learners do not count, for they hold nothing that the
 //! members do not.
+//!
+//! While the keyspaces are created, every node counts as a member.
 //!
 //! Hot delegated keys lie elsewhere: [`delegations`](super::delegations) says what that allows.
 //!
@@ -24,7 +26,7 @@ use super::World;
 use super::faults::Harm;
 use crate::role::Role;
 use cluster::{HotPolicy, Keyspace, Member, NodeId, StoreId};
-use controller::Saved;
+use controller::{MemberState, Saved};
 use node::engine::Engine as _;
 use std::collections::BTreeSet;
 
@@ -32,9 +34,13 @@ impl World {
     /// Whether the promise still holds if this node loses its disk.
     pub(super) fn may_forget(&mut self, node: u16) -> bool {
         self.forget_the_healed();
-        let Some(saved) = &self.saved else { return true };
-        let mut failed = self.failed(saved);
+        let mut failed = self.saved.as_ref().map(|it| self.failed(it)).unwrap_or_default();
         failed.insert(NodeId(node));
+        // Keyspaces that are created now may have been given to any node already.
+        if self.keyspaces.is_none() && failed.len() >= usize::from(self.options.replicas) {
+            return false;
+        }
+        let Some(saved) = &self.saved else { return true };
         saved.map.partitions.iter().all(|partition| {
             let members = partition.members();
             let keyspace = saved.map.keyspaces.iter().find(|it| it.id == partition.keyspace);
@@ -97,9 +103,12 @@ impl World {
         if let Some(controller) = self.controller() {
             let local = self.process(Role::Controller(self.leader)).clock.clone().read(self.now);
             let members = controller.status(local).members;
-            failed.extend(members.iter().filter_map(|it| match it.member {
-                Member::Node(id) if it.heard_ms_ago.is_none_or(|ms| ms > UNHEARD_MAX) => Some(id),
-                Member::Node(_) | Member::Switch(_) => None,
+            let map = controller.map();
+            failed.extend(members.iter().filter_map(|it| {
+                let Member::Node(id) = it.member else { return None };
+                let unheard = it.heard_ms_ago.is_none_or(|ms| ms > UNHEARD_MAX);
+                let missed = it.state == MemberState::Silent || map.fence(id).is_some();
+                (unheard || missed).then_some(id)
             }));
         }
         failed
@@ -113,6 +122,5 @@ impl World {
     }
 }
 
-/// Milliseconds: a lease, less the time in which the next order to a node that is gone is sent and
-/// given up, less some.
+/// Milliseconds: a little more than from one order to the next.
 const UNHEARD_MAX: u64 = 150;

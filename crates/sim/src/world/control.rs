@@ -177,7 +177,7 @@ impl World {
         master.couriers.entry(to).or_default().busy = Some(number);
         let controller = u16::try_from(index).expect("few controllers");
         let lost = Answer { controller, incarnation, number, from: to, report: None };
-        self.queue.schedule(self.now + patience(&order), Event::Answer(lost));
+        self.queue.schedule(self.now + PATIENCE, Event::Answer(lost));
         let mandate = Mandate { controller, incarnation, number, to, order: Arc::new(order) };
         for at in self.net.carry_stream(self.now, role, to.into()).into_iter().flatten() {
             self.queue.schedule(at, Event::Order(mandate.clone()));
@@ -191,7 +191,7 @@ impl World {
     /// A member carries an order out.
     pub(super) fn take_order(&mut self, role: Role, mandate: Mandate) {
         let local = self.local(role);
-        let Order { install, clock, lease, hot, verify } = &*mandate.order;
+        let Order { install, clock, lease, direct, hot, verify } = &*mandate.order;
         match role {
             Role::Switch(index) => {
                 let switch = self.switches.get_mut(usize::from(index));
@@ -235,6 +235,9 @@ impl World {
                     }
                     if let Some(lease) = lease {
                         machine.renew(lease);
+                    }
+                    if let Some(lease) = direct {
+                        machine.renew_direct(lease);
                     }
                     if let Some(hot) = hot {
                         machine.install_hot(local, Arc::clone(hot));
@@ -405,7 +408,4 @@ impl World {
 const OLD_MAPS_MAX: usize = 12;
 
 /// How long a courier waits for the answer to an order, as the real one does.
-fn patience(order: &Order) -> Duration {
-    let lease = order.lease.map_or(Duration::ZERO, |it| Duration::from_millis(it.duration_ms));
-    (lease * 2 / 5).max(Duration::from_millis(200))
-}
+const PATIENCE: Duration = Duration::from_millis(200);

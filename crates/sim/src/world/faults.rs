@@ -29,6 +29,8 @@ pub(crate) enum Fault {
     Full,
     /// Not a fault: one client sends very much at once.
     Flood,
+    /// The active switch and some nodes are out of the controllers' reach.
+    Strand,
 }
 
 /// Something has caught up again.
@@ -61,7 +63,7 @@ pub(crate) enum Harm {
 }
 
 impl Fault {
-    const ALL: [Self; 14] = [
+    const ALL: [Self; 15] = [
         Self::Crash,
         Self::PowerCut,
         Self::ClientCrash,
@@ -76,6 +78,7 @@ impl Fault {
         Self::Deaf,
         Self::OldMap,
         Self::Full,
+        Self::Strand,
     ];
 
     /// The mean time between two of these; zero: there are none.
@@ -95,6 +98,7 @@ impl Fault {
             Self::Deaf => faults.deaf_every,
             Self::OldMap => faults.old_map_every,
             Self::Full => faults.full_every,
+            Self::Strand => faults.strand_every,
             Self::Flood => Duration::ZERO,
         }
     }
@@ -178,6 +182,7 @@ impl World {
             Fault::Operator => self.operate(),
             Fault::HotOrCold => self.turn_hot_or_cold(),
             Fault::Deaf => self.deafen(),
+            Fault::Strand => self.strand(),
             Fault::Full => {
                 let node = self.any_node();
                 self.fill_up(node);
@@ -340,6 +345,21 @@ impl World {
         let names: Vec<String> = members.iter().map(ToString::to_string).collect();
         self.note(format_args!("deaf to orders for {length:?}: {}", names.join(", ")));
         self.cut_until(self.now + length, links);
+    }
+
+    /// The control plane loses the active switch and some of the nodes, which serve on together.
+    fn strand(&mut self) {
+        let active = self.saved.as_ref().map_or(0, |saved| saved.map.active_switch);
+        let mut lost: Vec<Role> = (0..self.cast.nodes).map(Role::Node).collect();
+        lost.retain(|_| self.rng.chance(1, 3));
+        lost.push(Role::Switch(active));
+        let masters = (0..self.cast.controllers).map(Role::Controller);
+        let pairs = masters.flat_map(|master| lost.iter().map(move |it| (master, *it)));
+        let links = pairs.flat_map(|(master, it)| [(master, it), (it, master)]).collect();
+        let names: Vec<String> = lost.iter().map(ToString::to_string).collect();
+        self.note(format_args!("out of the controllers' reach: {}", names.join(", ")));
+        let until = self.now + self.length();
+        self.cut_until(until, links);
     }
 
     fn cut_until(&mut self, until: Instant, links: Vec<(Role, Role)>) {

@@ -57,6 +57,7 @@ fn threads() -> [Pipeline; 2] {
     let spec = |id: u8| NodeSpec { id: NodeId(id.into()), endpoint: at(id), shards: 1 };
     let nodes = [1, 2].map(spec).into();
     let tables = SwitchTables {
+        fenced: Vec::new(),
         cluster: cluster::ClusterId(0),
         revision: Revision::new(1),
         active: true,

@@ -281,7 +281,7 @@ pub fn set_directory_clock(header: &mut Header, directory_clock: u64) {
 
 /// Those of a key's nodes that the tables have.
 fn known(nodes: &[NodeId], tables: &SwitchTables) -> Vec<NodeId> {
-    let known = |node: &&NodeId| tables.nodes.iter().any(|spec| spec.id == **node);
+    let known = |node: &&NodeId| tables.reachable().any(|spec| spec.id == **node);
     nodes.iter().filter(known).copied().collect()
 }
 

@@ -122,7 +122,7 @@ impl Hot {
         let entry = self.entries.get(&(keyspace, keyhash)).filter(|it| it.low == at as u64)?;
         let holds = |reader: &_| entry.holders.get(reader) == Some(&(entry.floor.get() % 255));
         let nodes = self.readers(entry).into_iter().filter(holds).map(|(node, _)| node);
-        let known = |node: &NodeId| tables.nodes.iter().any(|spec| spec.id == *node);
+        let known = |node: &NodeId| tables.reachable().any(|spec| spec.id == *node);
         let at_home = at_home && entry.delegation.is_none();
         let holders = if entry.proven && !at_home { nodes.filter(known).collect() } else { vec![] };
         let floor_at_home = entry.proven && entry.delegation.is_some();

@@ -144,11 +144,12 @@ impl Model {
     }
 
     fn describe(&mut self, tables: &SwitchTables, header: &Header, datagram: &[u8]) -> Vec<Sent> {
-        if tables.nodes.is_empty() {
+        let nodes: Vec<&NodeSpec> = tables.reachable().collect();
+        if nodes.is_empty() {
             return self.drop("no_node");
         }
-        let place = (header.client.wrapping_add(header.seq) % tables.nodes.len() as u64) as usize;
-        vec![(tables.nodes[place].endpoint, rewritten(header, datagram))]
+        let place = (header.client.wrapping_add(header.seq) % nodes.len() as u64) as usize;
+        vec![(nodes[place].endpoint, rewritten(header, datagram))]
     }
 
     fn get(&mut self, tables: &SwitchTables, header: &Header, datagram: &[u8]) -> Vec<Sent> {
@@ -437,7 +438,7 @@ fn found<'t>(tables: &'t SwitchTables, header: &Header) -> Result<&'t Partition,
 }
 
 fn node(tables: &SwitchTables, id: NodeId) -> Option<&NodeSpec> {
-    tables.nodes.iter().find(|node| node.id == id)
+    tables.reachable().find(|node| node.id == id)
 }
 
 fn grant(header: &Header, partition: u32, epoch: u32, bitmap: u32, chain: &[NodeId]) -> Header {

@@ -297,6 +297,10 @@ fn render_tables(out: &mut String, tables: &SwitchTables) {
     if !tables.active {
         line(out, format_args!("active = false"));
     }
+    if !tables.fenced.is_empty() {
+        let fenced: Vec<u16> = tables.fenced.iter().map(|node| node.0).collect();
+        line(out, format_args!("fenced = {fenced:?}"));
+    }
     if tables.nodes.is_empty() {
         line(out, format_args!("nodes = []"));
     }

@@ -25,6 +25,7 @@ fn any_tables() -> impl Strategy<Value = SwitchTables> {
         let ids: Vec<_> = nodes.iter().map(|node| node.id).collect();
         let partitions = partitions(HASH, bounds, &ids);
         SwitchTables {
+            fenced: Vec::new(),
             cluster: cluster::ClusterId(0),
             revision: Revision::new(revision),
             active: true,
@@ -188,6 +189,7 @@ proptest! {
 #[test]
 fn hints_beyond_those_that_the_header_holds_name_nothing() {
     let tables = SwitchTables {
+        fenced: Vec::new(),
         cluster: cluster::ClusterId(0),
         revision: Revision::new(1),
         active: true,

@@ -36,6 +36,7 @@ pub(crate) fn tables(revision: u64, partitions: u32, nodes: u16) -> SwitchTables
         }
     };
     SwitchTables {
+        fenced: Vec::new(),
         cluster: cluster::ClusterId(0),
         revision: Revision::new(revision),
         active: true,

@@ -28,6 +28,7 @@ pub(crate) fn crowded(rng: &mut Rng, revision: u64, count: usize) -> SwitchTable
         ..Partition::default()
     });
     SwitchTables {
+        fenced: Vec::new(),
         cluster: cluster::ClusterId(0),
         revision: Revision::new(revision),
         active: true,

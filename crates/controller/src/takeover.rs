@@ -1,0 +1,66 @@
+//! Fences that are set and lifted, and the hand-over from one switch to another.
+
+use crate::controller::Controller;
+use crate::decisions::Level;
+use crate::fences::Reach;
+use cluster::{Fence, Member, Mutant, NodeId};
+
+impl Controller {
+    pub(crate) fn reach(&self) -> Reach<'_> {
+        Reach {
+            now: self.now,
+            state: &self.ledger.state,
+            members: &self.members,
+            mutant: self.mutant,
+        }
+    }
+
+    /// Sets fences and lifts them. The last decision is durable.
+    pub(crate) fn look_at_fences(&mut self) {
+        let (missed, back) = (self.reach().nodes_to_fence(), self.reach().nodes_to_let_in());
+        if !missed.is_empty() {
+            let since = self.ledger.state.next_revision(self.now);
+            let fences = missed.iter().map(|node| Fence::new(*node, since));
+            self.ledger.state.map.fences.extend(fences);
+            self.ledger.state.map.fences.sort_by_key(|fence| fence.node);
+            let saw = format!("missed: {}", list(&missed));
+            let did = "fence them: no switch sends them anything".to_owned();
+            self.ledger.advance(self.now, Level::Trouble, saw, did);
+        }
+        if !back.is_empty() {
+            self.ledger.state.map.fences.retain(|fence| !back.contains(&fence.node));
+            let saw = format!("back, and up to date: {}", list(&back));
+            self.ledger.advance(self.now, Level::Usual, saw, "lift their fences".to_owned());
+        }
+    }
+
+    /// Names another switch when the named one does not answer, and has it serve when that reaches
+    /// nobody any more. The last decision is durable.
+    pub(crate) fn look_at_switches(&mut self) {
+        if let Some(next) = self.reach().successor() {
+            let silent = Member::Switch(self.ledger.state.map.active_switch);
+            let revision = self.ledger.state.next_revision(self.now);
+            let before = self.ledger.state.active_endpoint();
+            self.ledger.state.map.active_switch = next;
+            self.ledger.state.succeed(before.expect("the named switch is configured"), revision);
+            self.hot.switch_over();
+            let did = format!("have nodes take requests from switch {next} alone");
+            self.ledger.advance(self.now, Level::Trouble, format!("{silent} is silent"), did);
+        } else if self.ledger.state.map.handing_over && self.may_hand_over() {
+            self.ledger.state.hand_over();
+            let named = Member::Switch(self.ledger.state.map.active_switch);
+            let saw = "no node takes anything from another switch".to_owned();
+            self.ledger.advance(self.now, Level::Usual, saw, format!("have {named} serve"));
+        }
+    }
+
+    fn may_hand_over(&self) -> bool {
+        let early = [Mutant::HandOverEarly, Mutant::ImpatientController];
+        early.into_iter().any(|it| self.mutant.is(it)) || self.reach().are_others_out()
+    }
+}
+
+fn list(nodes: &[NodeId]) -> String {
+    let names: Vec<String> = nodes.iter().map(|node| format!("node {node}")).collect();
+    names.join(", ")
+}
