@@ -2,10 +2,11 @@
 # Makes sure that there is a Rust toolchain, and what is named as arguments: `cc`, with which Rust
 # links, `bpf`, clang for the switch in the kernel and what libbpf is built with, `c++`, with which
 # the fuzzer's runtime is built, `network`, the programs with which root builds networks, looks at
-# them and lets them fail, `stores`, those that nodes keep values in and the gateway is tested with,
-# `captures`, what captures packets and looks at them, and `clients`, the languages and libraries of
-# the Redis clients that it is tested with, in target/clients. Installs them on Debian and Ubuntu if
-# it may; otherwise says exactly what to install and how. All else cargo fetches.
+# them and lets them fail, `stores`, those that nodes keep values in, controllers their state, and
+# the gateway is tested with, `captures`, what captures packets and looks at them, and `clients`,
+# the languages and libraries of the Redis clients that it is tested with, in target/clients.
+# Installs them on Debian and Ubuntu if it may; otherwise says exactly what to install and how. All
+# else cargo fetches.
 set -eu
 
 rust_needed=$(sed -n 's/^rust-version = "\(.*\)"$/\1/p' Cargo.toml)
@@ -86,10 +87,12 @@ stores() {
     { command -v redis-server || command -v valkey-server; } >/dev/null &&
         command -v memcached >/dev/null && command -v redis-cli >/dev/null &&
         command -v redis-benchmark >/dev/null &&
-        { command -v nutcracker >/dev/null || [ -x /usr/sbin/nutcracker ]; } && return
-    install redis-server redis-tools memcached nutcracker ||
-        echo 'Without redis-server, memcached and nutcracker tests are skipped:' \
-            'apt-get install redis-server redis-tools memcached nutcracker' >&2
+        { command -v nutcracker >/dev/null || [ -x /usr/sbin/nutcracker ]; } &&
+        command -v etcd >/dev/null && command -v etcdctl >/dev/null && return
+    install redis-server redis-tools memcached nutcracker etcd-server etcd-client ||
+        echo 'Without redis-server, memcached, nutcracker and etcd tests are skipped:' \
+            'apt-get install redis-server redis-tools memcached nutcracker' \
+            'etcd-server etcd-client' >&2
 }
 
 # Without it tests say what they had to skip.

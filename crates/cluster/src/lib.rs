@@ -16,6 +16,7 @@ mod order;
 mod range_table;
 mod record;
 mod resources;
+mod term;
 mod text;
 mod verify;
 
@@ -37,4 +38,5 @@ pub use order::{
 pub use range_table::RangeTable;
 pub use record::{NodeRecord, ShardRecord};
 pub use resources::{Resources, Stored, Volume};
+pub use term::{Leader, Superior, Term, Unheeded};
 pub use verify::{DIFFERENCES_MAX, Difference, Findings, Verification, VerifyOrder};

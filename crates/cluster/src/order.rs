@@ -5,8 +5,8 @@
 
 use crate::{
     ClockAhead, ClockOrder, ClusterId, Epoch, HotCount, HotKey, HotOrder, Incarnation, Keyspace,
-    Lease, NodeId, NodeSpec, Partition, PartitionId, Resources, StoreId, Stored, Verification,
-    VerifyOrder, text,
+    Leader, Lease, NodeId, NodeSpec, Partition, PartitionId, Resources, StoreId, Stored,
+    Verification, VerifyOrder, text,
 };
 use machine::Instant;
 use serde::{Deserialize, Serialize};
@@ -105,6 +105,14 @@ impl fmt::Display for Member {
 /// a report.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Order {
+    /// Who gives it. One by hand, or of a version before there were several controllers, does not
+    /// say.
+    #[serde(default)]
+    pub leader: Option<Leader>,
+    /// The incarnation of the member that it is for. Another one does nothing but report: it may
+    /// have forgotten that it obeyed a newer leader. `None` is for any.
+    #[serde(default)]
+    pub incarnation: Option<Incarnation>,
     /// Installed first, so that the lease that comes with it holds.
     pub install: Option<Install>,
     /// What time it is, for a node: how far the cluster's clock is ahead of the node's. Taken

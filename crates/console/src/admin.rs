@@ -9,6 +9,7 @@ use runtime::clock::Clock;
 use runtime::driver::{InKernel, NamedKey};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use std::collections::{BTreeSet, VecDeque};
 use std::net::SocketAddr;
 use std::time::Duration;
 use switch::HotExplanation;
@@ -121,17 +122,27 @@ impl Admin {
         self.ask(|at| self.agent.post(url(at, path)).send_json(body)).map(|_| ())
     }
 
-    /// Asks one after the other until one says yes or no. One that stands by, has ended or cannot
-    /// be reached says neither.
+    /// Asks one after the other until one says yes or no, and whoever is said to lead before the
+    /// rest. One that stands by, has ended or cannot be reached says neither.
     fn ask(&self, request: impl Fn(SocketAddr) -> Asked) -> Result<Response<ureq::Body>, Failure> {
         let mut complaints = Vec::new();
-        for at in &self.addresses {
-            match request(*at) {
+        let mut to_ask: VecDeque<SocketAddr> = self.addresses.iter().copied().collect();
+        let mut asked = BTreeSet::new();
+        while let Some(at) = to_ask.pop_front() {
+            if !asked.insert(at) {
+                continue;
+            }
+            match request(at) {
                 Ok(answer) if answer.status().is_success() => return Ok(answer),
                 Ok(answer) if answer.status().is_client_error() => {
-                    return Err(refused(*at, answer));
+                    return Err(refused(at, answer));
                 }
-                Ok(answer) => complaints.push(format!("the controller at {at}: {}", why(answer))),
+                Ok(answer) => {
+                    let Complaint { error, leader } = complaint(answer);
+                    // It is asked next, whether it was named or not.
+                    leader.into_iter().for_each(|leader| to_ask.push_front(leader));
+                    complaints.push(format!("the controller at {at}: {error}"));
+                }
                 Err(error) => complaints.push(format!("no controller answers at {at} ({error})")),
             }
         }
@@ -251,9 +262,13 @@ fn refused(at: SocketAddr, answer: Response<ureq::Body>) -> Failure {
     Failure::Refused(format!("the controller refuses: {why}"))
 }
 
-fn why(mut answer: Response<ureq::Body>) -> String {
-    let complaint = answer.body_mut().read_json::<Complaint>();
-    complaint.map_or_else(|_| answer.status().to_string(), |complaint| complaint.error)
+fn why(answer: Response<ureq::Body>) -> String {
+    complaint(answer).error
+}
+
+fn complaint(mut answer: Response<ureq::Body>) -> Complaint {
+    let read = answer.body_mut().read_json::<Complaint>();
+    read.unwrap_or_else(|_| Complaint { error: answer.status().to_string(), leader: None })
 }
 
 #[expect(clippy::disallowed_methods, reason = "a command may wait; this one asks again and again")]
@@ -265,6 +280,9 @@ fn pause() {
 #[derive(Deserialize)]
 struct Complaint {
     error: String,
+    /// Who leads, of a controller that stands by.
+    #[serde(default)]
+    leader: Option<SocketAddr>,
 }
 
 /// How often a status is asked for while waiting: an order takes about as long.

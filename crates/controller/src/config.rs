@@ -1,7 +1,7 @@
 //! What the operator says about the cluster, and how that meets what was saved.
 
 use crate::saved::{FORMAT, Saved};
-use cluster::{ClusterId, KeyName, Map, MapError, NodeId, NodeSpec, Selection, Standby};
+use cluster::{ClusterId, KeyName, Map, MapError, NodeId, NodeSpec, Selection, Standby, Term};
 use machine::Instant;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
@@ -48,6 +48,9 @@ pub struct ControllerConfig {
     /// How long a member may serve after a report without hearing from the controller again; at
     /// least two poll intervals.
     pub lease: Duration,
+    /// How long a controller before this one may go on giving leases after this one has begun; zero
+    /// if its store is certainly nobody else's by then.
+    pub overlap: Duration,
     /// Bytes that each shard may send to learners in a second; more than zero.
     pub copy_bytes_per_s: u64,
     /// How switches choose among the nodes that hold copies of a hot key.
@@ -152,6 +155,7 @@ impl ControllerConfig {
         if changed || fresh {
             state.advance(now);
         }
+        state.term = state.term.next(now.unix_ms());
         state.map.check().map_err(ConfigError::Unsound)?;
         Ok((state, changed || fresh))
     }
@@ -175,12 +179,14 @@ impl ControllerConfig {
     fn blank(&self) -> Saved {
         Saved {
             format: FORMAT,
+            term: Term::default(),
             seed: self.seed,
             switches: Vec::new(),
             controls: BTreeMap::new(),
             map: Map { cluster: self.cluster, ..Map::default() },
             stores: BTreeMap::new(),
             incarnations: BTreeMap::new(),
+            switch_incarnations: BTreeMap::new(),
             aged: BTreeMap::new(),
             issued: VecDeque::new(),
             standbys: BTreeMap::new(),
@@ -236,6 +242,7 @@ fn take_switches(state: &mut Saved, configured: Vec<SocketAddr>, now: Instant) {
     let place = (0..).zip(&configured).find(|(_, at)| Some(**at) == before);
     state.map.active_switch = place.map_or(0, |(index, _)| index);
     state.switches = configured;
+    state.switch_incarnations.retain(|at, _| state.switches.contains(at));
     if let Some(gone) = before.filter(|at| state.active_endpoint() != Some(*at)) {
         state.succeed(gone, revision);
     }

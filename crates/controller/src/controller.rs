@@ -6,17 +6,14 @@ use crate::config::{ConfigError, ControllerConfig};
 use crate::decisions::{Decision, Level};
 use crate::hot::{self, Hot, HotNews};
 use crate::ledger::Ledger;
-use crate::members::{
-    Arrival, Contact, Granted, Members, Peer, Standing, Verdict, begin_incarnation, bound,
-    judge_node, judge_switch, take_in,
-};
+use crate::members::{Contact, Granted, Members, Peer, Standing, bound, judge_switch};
 use crate::orders::{Orders, Sources};
 use crate::saved::Saved;
 use crate::status::{Status, View, Watches};
 use crate::verify::Verifying;
 use cluster::{
-    Fence, Incarnation, Install, Lease, Map, MaybeMutant, Member, MemberReport, Mutant, NodeId,
-    NodeReport, Order, Report,
+    Fence, Install, Lease, Map, MaybeMutant, Member, MemberReport, Mutant, NodeId, Order, Report,
+    Term,
 };
 use machine::Instant;
 use std::collections::BTreeMap;
@@ -42,6 +39,8 @@ pub struct Controller {
     pub(crate) hot: Hot,
     pub(crate) clock: ClusterClock,
     orders: Orders,
+    /// The term of a leader after this one, of which a member has told.
+    pub(crate) deposed_by: Option<Term>,
     pub(crate) mutant: MaybeMutant,
     pub(crate) now: Instant,
 }
@@ -60,7 +59,8 @@ impl Controller {
         let restored = saved.is_some();
         let (state, changed) = config.begin(saved, now)?;
         let revision = state.map.revision;
-        let granted = Duration::from_millis(state.lease_ms);
+        // As long after the present as what a predecessor may still give.
+        let granted = Duration::from_millis(state.lease_ms) + config.overlap;
         let switches = (0..).zip(&config.switches).map(|(index, _)| Member::Switch(index));
         let nodes = state.map.nodes.iter().map(|n| Member::Node(n.id));
         let peer = |member| {
@@ -89,6 +89,7 @@ impl Controller {
             verifying: Verifying::default(),
             hot: Hot::default(),
             clock,
+            deposed_by: None,
             mutant: MaybeMutant::default(),
             now,
         })
@@ -103,6 +104,9 @@ impl Controller {
     /// The state to make durable, if it has changed since the last call. It replaces whatever was
     /// saved before, as a whole.
     pub fn poll_save(&mut self) -> Option<Saved> {
+        if self.deposed_by.is_some() {
+            return None;
+        }
         self.ledger.poll_save()
     }
 
@@ -124,6 +128,9 @@ impl Controller {
 
     /// The next order to deliver, nodes before switches. Each member has one at a time.
     pub fn poll_order(&mut self) -> Option<(Member, Order)> {
+        if !self.ledger.has_begun() || self.deposed_by.is_some() {
+            return None;
+        }
         let now = self.now;
         let is_due = |peer: &Peer| peer.in_flight.is_none() && peer.due <= now;
         // `Member` sorts switches first; nodes are to install a revision before switches use it.
@@ -154,7 +161,9 @@ impl Controller {
             }
         }
         self.orders.sent += 1;
-        Some((member, Order { install, clock, lease, direct, hot, verify }))
+        let (leader, incarnation) = (Some(self.ledger.leader()), self.ledger.registered(member));
+        let order = Order { leader, incarnation, install, clock, lease, direct, hot, verify };
+        Some((member, order))
     }
 
     /// A node says that something should be heard of at once: its report is asked for, when what it
@@ -182,7 +191,10 @@ impl Controller {
         let standing = match (from, &mut report.state) {
             (Member::Switch(_), MemberReport::Switch(counters)) => {
                 counters.partitions.truncate(wire::PARTITIONS_MAX);
-                judge_switch(now, &self.ledger.state, counters)
+                match judge_switch(now, &self.ledger.state, counters) {
+                    Standing::Accepted => self.register_switch(from, incarnation),
+                    other => other,
+                }
             }
             (Member::Node(node), MemberReport::Node(report)) => {
                 bound(report);
@@ -222,7 +234,8 @@ impl Controller {
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
         let orders = |peer: &Peer| peer.in_flight.map_or(peer.due, |at| at + self.patience());
-        let orders = self.members.iter().map(|(_, peer)| orders(peer));
+        let may_leave = self.ledger.has_begun() && self.deposed_by.is_none();
+        let orders = self.members.iter().map(|(_, peer)| orders(peer)).filter(|_| may_leave);
         // Moments at which somebody may turn out to be silent, or nobody may do so any longer.
         let ends = self
             .members
@@ -350,40 +363,6 @@ impl Controller {
         self.ledger.decisions.note(now, Level::Usual, saw, did, "");
     }
 
-    /// What a node's report makes of it.
-    fn standing_of(
-        &mut self,
-        (node, may_hold): (NodeId, bool),
-        incarnation: Incarnation,
-        report: &NodeReport,
-    ) -> Standing {
-        let (now, state) = (self.now, &self.ledger.state);
-        let blind = self.mutant.is(Mutant::BelieveAnyMap);
-        let foreign = self.members.foreign().find(|member| *member != Member::Node(node));
-        let may_decide = self.members.may_decide();
-        let arrival = Arrival { now, node, incarnation, report, foreign, may_decide };
-        let Some(peer) = self.members.get_mut(Member::Node(node)) else {
-            return Standing::Unheard;
-        };
-        let standing = match judge_node(now, state, (node, may_hold), report, blind) {
-            Verdict::Stands(Standing::Forgotten) if self.mutant.is(Mutant::TrustTheForgetful) => {
-                take_in(&mut self.ledger, peer, arrival)
-            }
-            Verdict::Stands(standing) => standing,
-            Verdict::TakeIn => take_in(&mut self.ledger, peer, arrival),
-        };
-        let known = self.ledger.state.incarnations.get(&node);
-        if standing != Standing::Accepted || known == Some(&incarnation) {
-            return standing;
-        }
-        let believes = self.mutant.is(Mutant::BelieveAnyPast);
-        let standing = begin_incarnation(&mut self.ledger, peer, arrival, believes);
-        if standing == Standing::Accepted {
-            self.chains.disturb();
-        }
-        standing
-    }
-
     /// Notes what a member said.
     fn heard(&mut self, from: Member, report: Report, standing: Standing) {
         let (now, patience) = (self.now, self.patience());
@@ -432,6 +411,9 @@ impl Controller {
     /// take it: that waits for its next turn.
     fn act(&mut self) {
         self.members.meet(self.now);
+        if self.deposed_by.is_some() {
+            return;
+        }
         if self.ledger.is_durable() && self.members.may_decide() {
             self.step();
         }

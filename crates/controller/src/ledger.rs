@@ -2,7 +2,9 @@
 
 use crate::decisions::{Decisions, Level};
 use crate::saved::Saved;
+use cluster::{Incarnation, Leader, Member};
 use machine::Instant;
+use std::collections::BTreeMap;
 use wire::Revision;
 
 /// The state as it is decided, which is saved as a whole.
@@ -14,12 +16,55 @@ pub(crate) struct Ledger {
     saving: Revision,
     /// Revision of the newest state known to be durable.
     durable: Revision,
+    /// Whether the term is durable, so that no controller after this one begins it again.
+    begun: bool,
+    /// The incarnation of each member that is durable.
+    registered: BTreeMap<Member, Incarnation>,
 }
 
 impl Ledger {
     /// A state of which this revision is durable, if any is.
     pub(crate) fn new(state: Saved, durable: Revision) -> Self {
-        Self { state, decisions: Decisions::default(), saving: durable, durable }
+        let mut ledger = Self {
+            state,
+            decisions: Decisions::default(),
+            // Whatever is durable, its term is a former one.
+            saving: Revision::NONE,
+            durable,
+            begun: false,
+            registered: BTreeMap::new(),
+        };
+        ledger.register();
+        ledger
+    }
+
+    /// Who gives orders by this.
+    pub(crate) fn leader(&self) -> Leader {
+        Leader { cluster: self.state.map.cluster, term: self.state.term }
+    }
+
+    /// Whether orders may leave.
+    pub(crate) fn has_begun(&self) -> bool {
+        self.begun
+    }
+
+    /// Orders may leave, though the term is not durable.
+    pub(crate) fn begin_unsaved(&mut self) {
+        self.begun = true;
+    }
+
+    /// The incarnation of a member that a controller after this one will know of.
+    pub(crate) fn registered(&self, member: Member) -> Option<Incarnation> {
+        self.registered.get(&member).copied()
+    }
+
+    fn register(&mut self) {
+        let Saved { incarnations, switch_incarnations, switches, .. } = &self.state;
+        let nodes = incarnations.iter().map(|(node, it)| (Member::Node(*node), *it));
+        let switches = (0..)
+            .zip(switches)
+            .filter_map(|(index, at)| Some((Member::Switch(index), *switch_incarnations.get(at)?)));
+        self.registered = nodes.chain(switches).collect();
     }
 
     /// Revision of the state.
@@ -57,6 +102,10 @@ impl Ledger {
         assert!(revision <= self.saving, "only what was handed out can be durable");
         let news = revision > self.durable;
         self.durable = self.durable.max(revision);
+        self.begun = true;
+        if self.is_durable() {
+            self.register();
+        }
         news
     }
 }

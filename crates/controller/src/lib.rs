@@ -34,7 +34,9 @@ mod controller;
 mod decisions;
 mod fences;
 mod hot;
+mod incarnations;
 mod keyspace;
+mod leading;
 mod leases;
 mod ledger;
 mod members;
@@ -61,5 +63,5 @@ pub use saved::{FORMAT, Saved};
 pub use status::{
     AwaitedStatus, CopyStatus, DelegationStatus, GenerationStatus, HotStatus, KeyspaceStatus,
     MemberState, MemberStatus, NodeLoad, PartitionStatus, PartitionVerified, STATUS_SCHEMA, Status,
-    VerifyStatus,
+    StoreStatus, VerifyStatus,
 };

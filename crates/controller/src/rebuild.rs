@@ -16,8 +16,8 @@ use crate::config::ControllerConfig;
 use crate::saved::{FORMAT, Saved};
 use chains::Chains;
 use cluster::{
-    Assignment, Fence, Map, MaybeMutant, Mutant, NodeId, NodeRecord, NodeSpec, Partition, Standby,
-    StoreId, is_plausible_revision,
+    Assignment, Fence, KeyName, Map, MaybeMutant, Mutant, NodeId, NodeRecord, NodeSpec, Partition,
+    Standby, StoreId, is_plausible_revision,
 };
 use machine::Instant;
 use serde::Serialize;
@@ -132,25 +132,29 @@ pub fn rebuild(basis: &Basis<'_>, now: Instant) -> Result<Rebuilt, RebuildError>
     let controls = ours.iter().flat_map(|it| &it.controls).chain(&config.controls);
     let saved = Saved {
         format: FORMAT,
+        term: ours.map_or_else(Default::default, |it| it.term),
         seed: config.seed,
         switches: config.switches.iter().map(|at| (*at).into()).collect(),
         controls: controls.filter(|(id, _)| known(id)).map(|(id, at)| (*id, *at)).collect(),
         stores: members().map(|it| (it.node, it.store)).collect(),
         incarnations: members().map(|it| (it.node, it.incarnation)).collect(),
+        switch_incarnations: BTreeMap::new(),
         aged: members().copied().filter_map(|it| aged(&it)).collect(),
         issued: VecDeque::from([revision]),
         standbys: standbys(config, &map),
         departing: of_older(ours, |it| &it.departing).filter(known).collect(),
         paused,
-        pins: of_older(ours, |it| &it.pins)
-            .filter(|it| map.keyspaces.iter().any(|keyspace| keyspace.id == it.keyspace))
-            .collect(),
+        pins: of_older(ours, |it| &it.pins).filter(|it| has_keyspace_of(&map, it)).collect(),
         lease_ms: ours.map_or(0, |it| it.lease_ms).max(config.lease_ms()),
         next_keyspace: next_keyspace.max(ours.map_or(0, |it| it.next_keyspace)),
         next_partition,
         map,
     };
     Ok(Rebuilt { saved, nodes, partitions: parts })
+}
+
+fn has_keyspace_of(map: &Map, key: &KeyName) -> bool {
+    map.keyspaces.iter().any(|keyspace| keyspace.id == key.keyspace)
 }
 
 fn open_uncompared(partition: &mut Partition) {

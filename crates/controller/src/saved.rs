@@ -1,6 +1,6 @@
 //! What outlives the controller: all that a successor needs to go on.
 
-use cluster::{Incarnation, KeyName, Map, NodeId, Standby, StoreId};
+use cluster::{Incarnation, KeyName, Map, NodeId, Standby, StoreId, Term};
 use machine::Instant;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -18,6 +18,9 @@ pub const FORMAT: u32 = 2;
 pub struct Saved {
     /// [`FORMAT`] when it was written.
     pub format: u32,
+    /// The term of the leader that wrote it: the next one's is higher.
+    #[serde(default)]
+    pub term: Term,
     /// Seed of all hashes over keys. It never changes: all data lies where it says.
     pub seed: u64,
     /// Service endpoints of the switches, as every node was told.
@@ -32,6 +35,9 @@ pub struct Saved {
     /// begin.
     #[serde(default)]
     pub incarnations: BTreeMap<NodeId, Incarnation>,
+    /// The incarnation of each switch that was last heard to begin, by service endpoint.
+    #[serde(default)]
+    pub switch_incarnations: BTreeMap<SocketAddr, Incarnation>,
     /// Nodes whose store did not remember the incarnation before that, for an older copy was put
     /// back, and the revision of the map in which that was seen last.
     #[serde(default)]

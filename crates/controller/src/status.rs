@@ -12,7 +12,7 @@ mod watches;
 pub use form::{
     AwaitedStatus, CopyStatus, DelegationStatus, GenerationStatus, HotStatus, KeyspaceStatus,
     MemberState, MemberStatus, NodeLoad, PartitionStatus, PartitionVerified, STATUS_SCHEMA, Status,
-    VerifyStatus,
+    StoreStatus, VerifyStatus,
 };
 pub(crate) use view::View;
 pub(crate) use watches::Watches;

@@ -22,17 +22,18 @@
 //! | `POST /v1/verify` | a [`Verify`]: compare replicas, as the status shows (controller) |
 //! | `POST /v1/copies/pause`, `.../resume` | let copies stand still, or go on (controller) |
 //!
-//! A controller that stands by answers 503 to what is about the cluster.
+//! A controller that stands by answers 503 to what is about the cluster, and names the `leader` if
+//! it knows it.
 //!
 //! Errors are `{"error": "..."}` in words for people. There is no authentication: the address must
 //! be one that only operators and the controller reach. `doors` says how many are let in.
 
 mod doors;
+mod order;
 mod record;
 
 use crate::driver::{
-    Change, ControllerHandle, MemberHandle, NamedKey, NodeHandle, OrderError, RequestError,
-    SwitchHandle,
+    Change, ControllerHandle, MemberHandle, NamedKey, NodeHandle, RequestError, SwitchHandle,
 };
 use crate::fatal;
 use crate::mailbox::{MailError, blocking};
@@ -40,20 +41,19 @@ use crate::metrics;
 use crate::roles::Roles;
 use axum::Json;
 use axum::Router;
-use axum::body::Bytes;
-use axum::extract::rejection::{BytesRejection, JsonRejection, PathRejection, QueryRejection};
+use axum::extract::rejection::{JsonRejection, PathRejection, QueryRejection};
 use axum::extract::{DefaultBodyLimit, Path, Query, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{delete, get, post, put};
-use cluster::{KeyspaceId, Map, Match, NodeId, NodeSpec, Order, PartitionId, Report};
+use cluster::{KeyspaceId, Map, Match, NodeId, NodeSpec, PartitionId};
 use controller::{CommandError, CreateError, KeyspaceSpec, Status};
 use doors::Doors;
+use order::{Orders, take_order};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
 use tokio::sync::oneshot;
 
@@ -128,7 +128,7 @@ fn router(roles: Roles) -> Router {
             router = router.route("/v1/alerts", get(listen).with_state(node.clone()));
             router = router.route("/v1/record", get(record::show).with_state(node.clone()));
         }
-        let state = Orders { member, refused: Arc::default() };
+        let state = Orders::of(member);
         let order = put(take_order).layer(limit).with_state(state);
         router = router.route("/v1/order", order);
     }
@@ -185,59 +185,6 @@ async fn check_ready(State(roles): State<Roles>) -> Response {
             (StatusCode::SERVICE_UNAVAILABLE, body).into_response()
         }
         Err(error) => unreached(error),
-    }
-}
-
-/// The member that takes orders here.
-#[derive(Clone)]
-struct Orders {
-    member: MemberHandle,
-    /// Why the last one was not carried out, if it was not.
-    refused: Arc<Mutex<Option<OrderError>>>,
-}
-
-impl Orders {
-    /// Notes how an order ended; whether that is news. A controller asks many times a second.
-    fn note(&self, refused: Option<OrderError>) -> bool {
-        let mut last = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
-        let news = *last != refused;
-        *last = refused;
-        news
-    }
-}
-
-/// It comes ten times a second and may be long: so it is parsed without keeping track of the path
-/// to what is wrong, which takes longer than the parsing.
-async fn take_order(
-    State(orders): State<Orders>,
-    order: Result<Bytes, BytesRejection>,
-) -> Response {
-    let order = match order {
-        Ok(order) => order,
-        Err(rejection) => return refuse(rejection.status(), rejection.body_text()),
-    };
-    let order: Order = match serde_json::from_slice(&order) {
-        Ok(order) => order,
-        Err(error) => return refuse(StatusCode::BAD_REQUEST, format!("not an order: {error}")),
-    };
-    let obeyed: Result<Report, OrderError> = orders.member.obey(order).await;
-    let news = orders.note(obeyed.as_ref().err().cloned());
-    match obeyed {
-        Ok(report) => Json(report).into_response(),
-        Err(error) => {
-            if news {
-                tracing::warn!(%error, "an order was not carried out");
-            }
-            let status = match &error {
-                OrderError::Unreached(_) => StatusCode::SERVICE_UNAVAILABLE,
-                OrderError::WrongRole { .. }
-                | OrderError::WrongNode { .. }
-                | OrderError::Unsound(_)
-                | OrderError::UnsoundHot(_)
-                | OrderError::Install(_) => StatusCode::UNPROCESSABLE_ENTITY,
-            };
-            refuse(status, error)
-        }
     }
 }
 
@@ -486,6 +433,10 @@ async fn change(controller: ControllerHandle, change: Change) -> Response {
 }
 
 fn unreached(error: MailError) -> Response {
+    if let MailError::StandsBy { leader: Some(leader) } = error {
+        let body = json!({ "error": error.to_string(), "leader": leader });
+        return (StatusCode::SERVICE_UNAVAILABLE, Json(body)).into_response();
+    }
     refuse(StatusCode::SERVICE_UNAVAILABLE, error)
 }
 

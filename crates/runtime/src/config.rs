@@ -8,7 +8,7 @@ mod tests;
 use crate::disk::MinFreeDisk;
 use crate::memory::MaxMemory;
 use crate::secret;
-use crate::store::{BackendUrl, SyncPolicy};
+use crate::store::{BackendUrl, EtcdUrl, SyncPolicy};
 use cluster::{ClusterId, HotPolicy, KeyspaceKind, NodeId, NodeSpec, Selection};
 use controller::{ControllerConfig, KeyspaceSpec, POLL_INTERVAL};
 use serde::Deserialize;
@@ -105,8 +105,19 @@ pub struct ControllerSection {
     /// TCP address of the admin server of a second one that stands by.
     #[serde(default)]
     pub standby_admin: Option<SocketAddr>,
-    /// Directory of its store, and of the lock that makes it the only one.
+    /// TCP addresses of the admin servers of more controllers, on other machines: for those whose
+    /// store is an etcd. Each serves at the first of all these addresses that is free on its
+    /// machine.
+    #[serde(default)]
+    pub other_admins: Vec<SocketAddr>,
+    /// Directory of its store, and of the lock that makes it the only one; not needed if its store
+    /// is an etcd.
+    #[serde(default)]
     pub data: PathBuf,
+    /// The etcd that it keeps its state in, as `etcd://HOST:PORT,HOST:PORT/PREFIX`: controllers may
+    /// then run on several machines.
+    #[serde(default)]
+    pub store: Option<EtcdUrl>,
     /// Milliseconds that switches and nodes may serve for without hearing of the controller. What
     /// no fence can sever, a node and the active switch that are lost at once, waits for so long.
     #[serde(default = "default_lease_ms")]
@@ -275,6 +286,7 @@ impl Config {
             controls: self.nodes.iter().map(|node| (NodeId(node.id), node.admin)).collect(),
             poll_interval: POLL_INTERVAL.min(lease / POLLS_PER_LEASE_MIN),
             lease,
+            overlap: Duration::ZERO,
             copy_bytes_per_s: self.controller.copy_bytes_per_s,
             hot_selection: Selection::default(),
         }
@@ -325,10 +337,11 @@ impl KeyspaceSection {
 }
 
 impl ControllerSection {
-    /// Where it may serve: at its own address and, if it stands by, at the other.
+    /// Where it may serve: at its own address and, if it stands by, at the others.
     #[must_use]
     pub fn admins(&self) -> Vec<SocketAddr> {
-        std::iter::once(self.admin).chain(self.standby_admin).collect()
+        let others = self.other_admins.iter().copied();
+        std::iter::once(self.admin).chain(self.standby_admin).chain(others).collect()
     }
 }
 

@@ -6,16 +6,17 @@ mod delivery;
 mod fast_path;
 mod latency;
 mod node;
+mod obedience;
 mod orders;
 mod switch;
 mod turn_watch;
 
 pub use alert::Listen;
 pub use controller::{
-    Change, ControllerDriver, ControllerError, ControllerHandle, ControllerPlan, MapStore,
-    NamedKey, RequestError,
+    Change, ControllerDriver, ControllerError, ControllerHandle, ControllerPlan, NamedKey,
+    Position, RequestError, Stand,
 };
-pub use delivery::{Delivery, Line, in_process, over_http};
+pub use delivery::{Delivery, Line, Undelivered, in_process, over_http};
 pub use fast_path::{FastPath, FastPathError, InKernel};
 pub use latency::Latency;
 pub(crate) use node::joint_store;

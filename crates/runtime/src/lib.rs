@@ -18,6 +18,7 @@ pub mod logging;
 mod mailbox;
 pub mod memory;
 pub mod metrics;
+pub mod migrate;
 pub use ::net;
 mod private;
 pub mod rebuild;

@@ -1,6 +1,7 @@
 //! Commands to a thread that waits for datagrams.
 
 use mio::Waker;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::mpsc::{
     Receiver, RecvTimeoutError, SyncSender, TryRecvError, TrySendError, sync_channel,
@@ -39,11 +40,18 @@ pub enum MailError {
     #[error("it has ended")]
     Ended,
     /// It is a controller, and another one is active.
-    #[error("it stands by for the controller that is active")]
-    StandsBy,
+    #[error("it stands by for the controller that leads{}", at(*.leader))]
+    StandsBy {
+        /// Where the admin server of that one is, if it is known.
+        leader: Option<SocketAddr>,
+    },
     /// It has not answered in time.
     #[error("it did not answer in time")]
     Silent,
+}
+
+fn at(leader: Option<SocketAddr>) -> String {
+    leader.map_or_else(String::new, |at| format!(", at {at}"))
 }
 
 /// Commands waiting in a mailbox at most. A thread looks after every batch, so more than a few wait

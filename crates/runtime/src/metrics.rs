@@ -28,6 +28,7 @@ pub fn expose(roles: &Roles) -> String {
         up.push(("switch".to_owned(), answered.is_ok()));
         samples.add(&metric::SWITCH_OVERFLOWED, [Sample::plain(switch.overflowed())]);
     }
+    samples.add_obedience(roles);
     if !roles.nodes.is_empty() {
         let mut answered = Vec::new();
         for node in &roles.nodes {
@@ -55,6 +56,17 @@ pub fn expose(roles: &Roles) -> String {
 }
 
 impl Samples {
+    /// Whom the members of this process obey.
+    fn add_obedience(&mut self, roles: &Roles) {
+        let switch = roles.switch.iter().map(|it| ("switch".to_owned(), it.obedience()));
+        let nodes = roles.nodes.iter().map(|it| (format!("node-{}", it.spec().id), it.obedience()));
+        let all: Vec<_> = switch.chain(nodes).collect();
+        let terms = all.iter().map(|(role, it)| Sample::labelled([role], it.term().0));
+        self.add(&metric::LEADER_TERM, terms);
+        let refused = all.iter().map(|(role, it)| Sample::labelled([role], it.refused()));
+        self.add(&metric::ORDERS_REFUSED, refused);
+    }
+
     fn add_program(&mut self, up: Vec<(String, bool)>) {
         let roles = up.iter().map(|(role, _)| role.as_str()).collect::<Vec<_>>().join(",");
         let info = Sample::labelled([env!("CARGO_PKG_VERSION").to_owned(), roles], 1);
@@ -257,6 +269,9 @@ impl Samples {
         let rows = [Sample::labelled(["switch"], switches), Sample::labelled(["node"], nodes)];
         self.add(&metric::CONTROLLER_MEMBERS_READY, rows);
         self.add(&metric::CONTROLLER_ORDERS, [Sample::plain(status.orders)]);
+        self.add(&metric::CONTROLLER_TERM, [Sample::plain(status.term.0)]);
+        let silent = status.store.silent_ms.unwrap_or(0) / 1_000;
+        self.add(&metric::CONTROLLER_STORE_SILENT_SECONDS, [Sample::plain(silent)]);
         self.add(&metric::CONTROLLER_ACTIVE_SWITCH, [Sample::plain(status.active_switch.into())]);
         let hot = status.hot.iter().filter(|key| key.generation.is_some()).count() as u64;
         let pinned = status.hot.iter().filter(|key| key.pinned).count() as u64;

@@ -1,22 +1,25 @@
 //! One role as a process of its own, as the configuration describes it.
 
+mod controllers;
+
+pub(crate) use controllers::{map_store_path, open_map_store};
+
 use crate::admin::Admin;
 use crate::config::{Config, EngineKind, NodeSection, SwitchSection};
 use crate::disk::{Disk, MinFreeDisk};
 use crate::driver::{
-    ControllerDriver, ControllerError, ControllerPlan, FastPath, FastPathError, MapStore,
-    NodeDriver, NodeLimits, ShardEngine, SwitchDriver, over_http,
+    ControllerDriver, ControllerError, FastPath, FastPathError, NodeDriver, NodeLimits,
+    ShardEngine, SwitchDriver,
 };
 use crate::entropy;
 use crate::files::Reserve;
 use crate::net::Socket;
-use crate::private;
 use crate::roles::Roles;
 use crate::store::{
-    BackendUrl, FileMapStore, FjallEngine, MemcachedBackend, OPEN_FILES_MAX, RedisBackend,
-    ShardIdentity, StoreError, SyncPolicy,
+    BackendUrl, FjallEngine, MemcachedBackend, OPEN_FILES_MAX, RedisBackend, ShardIdentity,
+    StoreError, SyncPolicy,
 };
-use cluster::{ClusterId, Incarnation, Member, NodeId, StoreId};
+use cluster::{Incarnation, NodeId, StoreId};
 use node::engine::memory::MemoryEngine;
 use std::io;
 use std::net::{SocketAddr, SocketAddrV6};
@@ -188,50 +191,6 @@ impl Server {
         let listen = section.listen;
         tracing::info!(node = %id, %listen, admin = %admin.local(), "node started");
         Ok(Self { admin, _driver: Driver::Node(driver), roles, _reserve: reserve })
-    }
-
-    /// Starts the controller.
-    ///
-    /// # Errors
-    ///
-    /// If the address is taken, another process is the controller, the store cannot be opened, or
-    /// what it holds does not go with the configuration.
-    pub fn start_controller(config: &Config) -> Result<Self, StartError> {
-        let reserve = Reserve::new(controller_files(config.switches.len() + config.nodes.len()));
-        let store = open_map_store(&config.controller.data).map_err(|error| match error {
-            StartError::Store(StoreError::Locked { path }) => StartError::Active { path },
-            other => other,
-        })?;
-        let driver = ControllerDriver::start(plan(config)?, store)?;
-        let roles = Roles { controller: Some(driver.handle()), ..Roles::default() };
-        let admin = open_admin("controller", config.controller.admin, roles.clone())?;
-        tracing::info!(admin = %admin.local(), "controller started");
-        Ok(Self { admin, _driver: Driver::Controller(driver), roles, _reserve: reserve })
-    }
-
-    /// Starts a controller that waits for the store while another process has it, and then takes
-    /// over. It serves at the first of the configured addresses that is free here, so that both
-    /// processes may be started in the same way.
-    ///
-    /// # Errors
-    ///
-    /// If no address is free, or the store's directory cannot be made.
-    pub fn start_standby(config: &Config) -> Result<Self, StartError> {
-        let reserve = Reserve::new(controller_files(config.switches.len() + config.nodes.len()));
-        let path = map_store_path(&config.controller.data)?;
-        let open = move || FileMapStore::open(&path).map(MapStore::File);
-        let driver = ControllerDriver::stand_by(plan(config)?, open)?;
-        let roles = Roles { controller: Some(driver.handle()), ..Roles::default() };
-        let mut tried = config.controller.admins().into_iter();
-        let admin = loop {
-            let at = tried.next().expect("the last one's error has ended this");
-            match open_admin("controller", at, roles.clone()) {
-                Err(StartError::Bind { .. }) if tried.len() > 0 => {}
-                outcome => break outcome?,
-            }
-        };
-        tracing::info!(admin = %admin.local(), "controller stands by");
-        Ok(Self { admin, _driver: Driver::Controller(driver), roles, _reserve: reserve })
     }
 
     /// Where its admin server is.
@@ -436,32 +395,6 @@ fn start_node<E: ShardEngine>(
 
 fn draw_store_id() -> Result<StoreId, StartError> {
     entropy::draw().map(StoreId).map_err(StartError::Entropy)
-}
-
-/// Opens the store in this directory, which is created if need be.
-pub(crate) fn open_map_store(data: &Path) -> Result<MapStore, StartError> {
-    Ok(MapStore::File(FileMapStore::open(&map_store_path(data)?)?))
-}
-
-pub(crate) fn map_store_path(data: &Path) -> Result<PathBuf, StartError> {
-    private::directory(data).map_err(|why| StartError::Directory { path: data.into(), why })?;
-    // The name of the first format, which was a database: backups and scripts know it.
-    Ok(data.join("map.redb"))
-}
-
-/// What the configuration asks of a controller.
-fn plan(config: &Config) -> Result<ControllerPlan, StartError> {
-    let switches = (0..).zip(&config.switches);
-    let members = switches.map(|(index, it)| {
-        let member = Member::Switch(index);
-        (member, over_http(member, it.admin))
-    });
-    let cluster = entropy::draw().map(ClusterId).map_err(StartError::Entropy)?;
-    Ok(ControllerPlan {
-        config: config.controller_config(cluster),
-        keyspaces: config.keyspace_specs(),
-        members: members.collect(),
-    })
 }
 
 /// An incarnation of a member that begins now.

@@ -10,4 +10,7 @@ pub use backend::{Backend, BackendEngine, BackendUrl, MemcachedBackend, RedisBac
 pub use error::StoreError;
 pub(crate) use fjall_engine::OPEN_FILES_MAX;
 pub use fjall_engine::{FjallEngine, ShardIdentity, SyncPolicy};
-pub use map_store::FileMapStore;
+pub use map_store::{
+    Candidacy, Candidate, EmbeddedStore, EtcdStore, EtcdUrl, FileMapStore, Leadership, MapStore,
+    MemoryStore, SaveError, Wake,
+};

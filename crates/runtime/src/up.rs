@@ -15,8 +15,8 @@ use crate::admin::Admin;
 use crate::config::EngineKind;
 use crate::disk::MinFreeDisk;
 use crate::driver::{
-    ControllerDriver, ControllerHandle, ControllerPlan, Line, MapStore, MemberHandle, NodeDriver,
-    NodeHandle, NodeLimits, SwitchDriver, SwitchHandle, in_process,
+    ControllerDriver, ControllerHandle, ControllerPlan, Line, MemberHandle, NodeDriver, NodeHandle,
+    NodeLimits, SwitchDriver, SwitchHandle, in_process,
 };
 use crate::entropy;
 use crate::files::Reserve;
@@ -29,7 +29,7 @@ use crate::server::{
     StartError, Storage, controller_files, open_admin, open_disk, open_map_store, open_node,
     open_sockets, open_switch, switch_files,
 };
-use crate::store::{BackendUrl, SyncPolicy};
+use crate::store::{BackendUrl, MemoryStore, SyncPolicy};
 use cluster::{ClusterId, HotPolicy, KeyspaceKind, Member, NodeId, Selection};
 use controller::{COPY_BYTES_PER_S, ControllerConfig, KeyspaceSpec, LEASE, MemberState};
 use plan::Plan;
@@ -137,7 +137,7 @@ impl Embedded {
         // Opening the store locks the directory against a second cluster.
         let store = match &options.data {
             Some(data) => open_map_store(&data.join("controller"))?,
-            None => MapStore::Memory,
+            None => Box::<MemoryStore>::default(),
         };
         let mut plan = Plan::load_or_make(options)?;
         let sockets = bind_nodes(options, switch.service(), &mut plan)?;
@@ -155,6 +155,7 @@ impl Embedded {
             controls: BTreeMap::new(),
             poll_interval: POLL_INTERVAL,
             lease: LEASE,
+            overlap: Duration::ZERO,
             copy_bytes_per_s: COPY_BYTES_PER_S,
             hot_selection: Selection::default(),
         };

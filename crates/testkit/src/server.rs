@@ -1,10 +1,10 @@
-//! Redis and memcached processes of a test: on loopback, on ports of their own, killed by their
-//! process ids when the test ends.
+//! Redis, memcached and etcd processes of a test: on loopback, on ports of their own, killed by
+//! their process ids when the test ends.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 use tempfile::TempDir;
 
@@ -22,6 +22,7 @@ pub struct Server {
 enum Kind {
     Redis,
     Memcached,
+    Etcd,
 }
 
 /// How long a server may take until it answers, and how often to look.
@@ -34,6 +35,7 @@ impl Kind {
         let names: &[&str] = match self {
             Self::Redis => &["redis-server", "valkey-server"],
             Self::Memcached => &["memcached"],
+            Self::Etcd => &["etcd"],
         };
         let there = |name: &&&str| {
             let version = Command::new(name).arg("--version").stdout(Stdio::null()).status();
@@ -52,6 +54,15 @@ impl Kind {
             // A server that runs as root demands to be told so.
             Self::Memcached => {
                 command.args(["-p", &port, "-l", "127.0.0.1", "-U", "0", "-u"]).arg("root")
+            }
+            Self::Etcd => {
+                let at = format!("http://127.0.0.1:{port}");
+                let peer = format!("http://127.0.0.1:{}", free_port());
+                command
+                    .args(["--listen-client-urls", &at, "--advertise-client-urls", &at])
+                    .args(["--listen-peer-urls", &peer, "--initial-advertise-peer-urls", &peer])
+                    .args(["--initial-cluster", &format!("default={peer}"), "--data-dir"])
+                    .arg(directory.join("etcd"))
             }
         };
         let command = command.args(options).stdin(Stdio::null());
@@ -76,11 +87,14 @@ impl Server {
         Self::start(Kind::Memcached, options)
     }
 
+    /// An etcd of one member, with these options; `None` if there is no such program.
+    pub fn etcd(options: &[&str]) -> Option<Self> {
+        Self::start(Kind::Etcd, options)
+    }
+
     fn start(kind: Kind, options: &[&str]) -> Option<Self> {
         let directory = TempDir::new().expect("a temporary directory");
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
-        let port = listener.local_addr().expect("it is bound").port();
-        drop(listener);
+        let port = free_port();
         let options: Vec<String> = options.iter().map(ToString::to_string).collect();
         let child = kind.start(port, &options, directory.path())?;
         let server = Self { kind, child, port, options, directory };
@@ -90,7 +104,11 @@ impl Server {
 
     /// Its address, as a configuration has it.
     pub fn url(&self) -> String {
-        let scheme = if self.kind == Kind::Redis { "redis" } else { "memcached" };
+        let scheme = match self.kind {
+            Kind::Redis => "redis",
+            Kind::Memcached => "memcached",
+            Kind::Etcd => "etcd",
+        };
         format!("{scheme}://127.0.0.1:{}", self.port)
     }
 
@@ -99,6 +117,7 @@ impl Server {
         let (ask, answer) = match self.kind {
             Kind::Redis => (&b"PING\r\n"[..], &b"+PONG"[..]),
             Kind::Memcached => (&b"version\r\n"[..], &b"VERSI"[..]),
+            Kind::Etcd => return self.wait_for_etcd(),
         };
         let answers = || -> std::io::Result<bool> {
             let mut stream = TcpStream::connect(at)?;
@@ -115,6 +134,42 @@ impl Server {
             std::thread::park_timeout(TRY_EVERY);
         }
         panic!("{:?} does not answer", self.kind);
+    }
+
+    /// Until it has a leader.
+    fn wait_for_etcd(&self) {
+        for _ in 0..READY_TRIES {
+            let health = self.etcdctl(&["endpoint", "health"]);
+            if health.is_some_and(|status| status.success()) {
+                return;
+            }
+            std::thread::park_timeout(TRY_EVERY);
+        }
+        panic!("etcd does not answer");
+    }
+
+    /// What becomes of a command of etcdctl; `None` if there is no such program.
+    pub fn etcdctl(&self, arguments: &[&str]) -> Option<ExitStatus> {
+        let mut command = Command::new("etcdctl");
+        command.env("ETCDCTL_API", "3").arg(format!("--endpoints=127.0.0.1:{}", self.port));
+        let command = command.arg("--command-timeout=1s").args(arguments);
+        command.stdout(Stdio::null()).stderr(Stdio::null()).status().ok()
+    }
+
+    /// Stops it as `kill -STOP` does: it is there, and does nothing.
+    pub fn pause(&self) {
+        self.signal("-STOP");
+    }
+
+    /// Lets it go on.
+    pub fn resume(&self) {
+        self.signal("-CONT");
+    }
+
+    fn signal(&self, signal: &str) {
+        let pid = self.child.id().to_string();
+        let sent = Command::new("kill").args([signal, &pid]).status();
+        assert!(sent.is_ok_and(|status| status.success()), "kill {signal} {pid}");
     }
 
     /// Kills it as `kill -9` does.
@@ -147,6 +202,12 @@ impl Server {
         let calls = line.and_then(|line| line.split(',').next());
         calls.map_or(0, |calls| calls.parse().expect("a number"))
     }
+}
+
+/// A port that nobody has a moment ago.
+fn free_port() -> u16 {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
+    listener.local_addr().expect("it is bound").port()
 }
 
 impl Drop for Server {

@@ -3657,6 +3657,38 @@ pub mod metric {
         labels: &[],
         help: "1 while this controller decides, 0 while it stands by.",
     };
+    /// The term of this controller while it leads: higher than that of any before.
+    pub const CONTROLLER_TERM: Metric = Metric {
+        name: "keyway_controller_term",
+        kind: Kind::Gauge,
+        unit: None,
+        labels: &[],
+        help: "The term of this controller while it leads: higher than that of any before.",
+    };
+    /// Time since the store of this controller answered last, while it leads; 0 for one that needs no answer.
+    pub const CONTROLLER_STORE_SILENT_SECONDS: Metric = Metric {
+        name: "keyway_controller_store_silent_seconds",
+        kind: Kind::Gauge,
+        unit: Some("seconds"),
+        labels: &[],
+        help: "Time since the store of this controller answered last, while it leads; 0 for one that needs no answer.",
+    };
+    /// Orders of controllers that do not lead any more, which this switch or node refused.
+    pub const ORDERS_REFUSED: Metric = Metric {
+        name: "keyway_orders_refused",
+        kind: Kind::Counter,
+        unit: None,
+        labels: &["role"],
+        help: "Orders of controllers that do not lead any more, which this switch or node refused.",
+    };
+    /// The highest term of a controller that this switch or node has had an order of; 0 for none.
+    pub const LEADER_TERM: Metric = Metric {
+        name: "keyway_leader_term",
+        kind: Kind::Gauge,
+        unit: None,
+        labels: &["role"],
+        help: "The highest term of a controller that this switch or node has had an order of; 0 for none.",
+    };
     /// The switch that forwards, by its position in the configuration.
     pub const CONTROLLER_ACTIVE_SWITCH: Metric = Metric {
         name: "keyway_controller_active_switch",

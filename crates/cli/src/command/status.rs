@@ -8,7 +8,9 @@ use console::chart::{bar, grouped, list, table};
 use console::exit::{Failure, Verdict};
 use console::out::{self, Tone, paint};
 use console::shared::Shared;
-use controller::{CopyStatus, Decision, KeyspaceStatus, NodeLoad, Status, VerifyStatus};
+use controller::{
+    CopyStatus, Decision, KeyspaceStatus, NodeLoad, Status, StoreStatus, VerifyStatus,
+};
 use std::time::Duration;
 use wire::Room;
 
@@ -84,6 +86,7 @@ fn describe(status: &Status, process: Option<&ProcessFigures>, decisions: bool) 
     for line in exceptions(status) {
         text.push_str(&format!("          {line}\n"));
     }
+    text.push_str(&format!("leader    {}\n", leader(status)));
     if let Some(process) = process {
         text.push_str(&format!("process   {}\n", process.line()));
     }
@@ -118,6 +121,18 @@ fn state(status: &Status) -> String {
         (_, false, _) => (Tone::Bad, "not serving all keys"),
     };
     paint(tone, text)
+}
+
+/// The term of the controller that answers, and where it keeps the map.
+fn leader(status: &Status) -> String {
+    let StoreStatus { kind, at, silent_ms, .. } = &status.store;
+    let place = match kind.as_str() {
+        "" => "a store that it does not name".to_owned(),
+        "memory" => "memory".to_owned(),
+        "embedded" => at.clone(),
+        _ => format!("{at}, which answered {} ms ago", silent_ms.unwrap_or_default()),
+    };
+    format!("term {}; the map is kept in {place}", status.term)
 }
 
 /// What is not as it is to be.

@@ -69,6 +69,26 @@ impl Cluster {
         Self { directory, services, admins, nodes: places, text }
     }
 
+    /// The same with controllers whose store is this etcd.
+    pub(crate) fn with_etcd(etcd: &str, controllers: usize) -> Self {
+        let mut cluster = Self::new();
+        let more = free_addresses(controllers - 1);
+        let from = cluster.text.find("data = ").expect("a controller has a directory");
+        let end = from + cluster.text[from..].find('\n').expect("a line ends");
+        let store = format!("store = \"{etcd}/keyway\"\nother_admins = {more:?}");
+        let store = more
+            .iter()
+            .fold(store, |text, at| text.replace(&format!("{at:?}"), &format!("\"{at}\"")));
+        cluster.text.replace_range(from..end, &store);
+        cluster.admins.extend(more);
+        cluster
+    }
+
+    /// The directory that an embedded store would have.
+    pub(crate) fn controller_data(&self) -> PathBuf {
+        self.directory.path().join("controller")
+    }
+
     /// Writes the text into a file.
     pub(crate) fn file(&self, text: &str) -> PathBuf {
         let path = self.directory.path().join("cluster.toml");

@@ -32,6 +32,8 @@ mod input;
 #[cfg(test)]
 mod keys;
 #[cfg(test)]
+mod leaders;
+#[cfg(test)]
 mod linear;
 #[cfg(test)]
 mod observed;

@@ -54,11 +54,26 @@ impl Processes {
 
     /// Starts a role; returns the line that it says when it runs.
     pub(crate) fn run(&mut self, role: &str) -> String {
+        self.run_as(role, role)
+    }
+
+    /// The same under a name of its own, for one of several that are started in the same way.
+    pub(crate) fn run_as(&mut self, name: &str, role: &str) -> String {
         let mut command = keyway();
         command.args(role.split(' ')).arg("--config").arg(&self.config);
         let (daemon, line) = Daemon::start(&mut command);
-        self.running.insert(role.to_owned(), daemon);
+        self.running.insert(name.to_owned(), daemon);
         line
+    }
+
+    /// Has it configured anew, for roles that are started from now on.
+    pub(crate) fn configure(&mut self, text: &str) {
+        self.config = self.cluster.file(text);
+    }
+
+    /// Its process id.
+    pub(crate) fn id_of(&self, name: &str) -> u32 {
+        self.running.get(name).expect("it runs").id()
     }
 
     /// Kills a role as `kill -9` does.

@@ -4,7 +4,7 @@ use crate::decisions::Decision;
 use crate::hot::HotDecision;
 use cluster::{
     ClusterId, Epoch, Findings, HotKey, HotPolicy, KeyspaceId, KeyspaceKind, Match, Member, NodeId,
-    PartitionId, Resources, Volume,
+    PartitionId, Resources, Term, Volume,
 };
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
@@ -26,6 +26,12 @@ pub struct Status {
     pub cluster: ClusterId,
     /// Revision of the map.
     pub revision: Revision,
+    /// The term of the controller that leads: higher than that of any before.
+    #[serde(default)]
+    pub term: Term,
+    /// Where it keeps the map.
+    #[serde(default)]
+    pub store: StoreStatus,
     /// What keeps the controller from deciding, if anything does: a full disk.
     #[serde(default)]
     pub trouble: Option<String>,
@@ -110,6 +116,21 @@ pub struct MemberStatus {
     /// or behind it if negative; `None` if that is not known, and for a switch.
     #[serde(default)]
     pub clock_ahead_ms: Option<i64>,
+}
+
+/// The store that the map is kept in.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StoreStatus {
+    /// `embedded`, `etcd` or `memory`.
+    pub kind: String,
+    /// Where it is: a file, or endpoints and a prefix.
+    pub at: String,
+    /// Milliseconds since it answered last; `None` for one that needs no answer.
+    #[serde(default)]
+    pub silent_ms: Option<u64>,
+    /// What is wrong with it, if anything is.
+    #[serde(default)]
+    pub trouble: Option<String>,
 }
 
 /// The state of a member in a word.

@@ -3,6 +3,7 @@
 use super::copies::copies;
 use super::form::{
     KeyspaceStatus, MemberState, MemberStatus, NodeLoad, PartitionStatus, STATUS_SCHEMA, Status,
+    StoreStatus,
 };
 use super::hot::hot;
 use super::members::member_status;
@@ -39,6 +40,9 @@ fn make(view: &View<'_>) -> Status {
     let all_ready = members.iter().all(|m| m.state == MemberState::Ready);
     Status {
         schema: STATUS_SCHEMA,
+        term: view.state.term,
+        // Whoever has it knows.
+        store: StoreStatus::default(),
         trouble: None,
         at_ms: view.now.unix_ms(),
         cluster: map.cluster,

@@ -22,9 +22,12 @@ fn refusal(config: &ControllerConfig, saved: Option<Saved>) -> ConfigError {
 #[test]
 fn a_controller_that_comes_back_has_the_same_map_and_disturbs_nobody() {
     let mut world = with_keyspace();
-    let map = world.map();
+    let (map, before) = (world.map(), world.saved.clone().unwrap());
     world.restart(world.config.clone());
     assert_eq!(world.map(), map);
+    let now = world.saved.clone().unwrap();
+    assert!(now.term > before.term);
+    assert_eq!(now, Saved { term: now.term, ..before }, "nothing but its term is new");
     assert_eq!(world.controller.poll_save(), None);
     world.live();
     assert_eq!(world.full_orders(), []);

@@ -36,6 +36,7 @@ fn config() -> ControllerConfig {
         controls: (1..=3).map(control).collect(),
         poll_interval: Duration::from_millis(100),
         lease: Duration::from_millis(500),
+        overlap: Duration::ZERO,
         copy_bytes_per_s: 1 << 20,
         hot_selection: Selection::default(),
     }

@@ -62,6 +62,7 @@ pub(super) fn config(nodes: u16, switches: u8) -> ControllerConfig {
         controls: BTreeMap::new(),
         poll_interval: POLL,
         lease: crate::LEASE,
+        overlap: Duration::ZERO,
         copy_bytes_per_s: crate::COPY_BYTES_PER_S,
         hot_selection: Selection::default(),
     }
@@ -131,6 +132,8 @@ impl World {
         self.controller = Controller::new(config.clone(), self.saved.clone(), self.now).unwrap();
         self.config = config;
         self.meet_members();
+        // As the driver does before anything else: the new term is to be durable.
+        self.save();
     }
 
     pub(super) fn add_node(&mut self, id: u16) {

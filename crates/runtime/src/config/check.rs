@@ -2,7 +2,8 @@
 //! to do.
 
 use super::{
-    Config, EngineKind, KeyspaceForm, KeyspaceSection, NodeSection, Problems, SwitchSection,
+    Config, ControllerSection, EngineKind, KeyspaceForm, KeyspaceSection, NodeSection, Problems,
+    SwitchSection,
 };
 use cluster::NodeSpec;
 use controller::SWITCHES_MAX;
@@ -223,7 +224,22 @@ fn check_admins(config: &Config, found: &mut Vec<String>) {
 
 fn check_directories(config: &Config, found: &mut Vec<String>) {
     let mut owners: BTreeMap<&Path, Vec<String>> = BTreeMap::new();
-    owners.entry(&config.controller.data).or_default().push("[controller]".into());
+    let ControllerSection { data, store, other_admins, .. } = &config.controller;
+    if data.as_os_str().is_empty() && store.is_none() {
+        found.push(
+            "[controller] has no store: set data to a directory, or store to an etcd".to_owned(),
+        );
+    }
+    if store.is_none() && !other_admins.is_empty() {
+        found.push(
+            "other_admins in [controller] is for controllers on several machines, which keep \
+             their state in an etcd: set store, or remove it"
+                .to_owned(),
+        );
+    }
+    if !data.as_os_str().is_empty() {
+        owners.entry(data).or_default().push("[controller]".into());
+    }
     for node in &config.nodes {
         if let Some(data) = &node.data {
             owners.entry(data).or_default().push(format!("node {}", node.id));

@@ -52,7 +52,7 @@ fn all_problems_are_told_at_once() {
 #[test]
 fn each_mistake_is_found() {
     type Change = fn(&mut Config);
-    let mistakes: [(Change, &str); 31] = [
+    let mistakes: [(Change, &str); 33] = [
         (|it| it.switches[0].service.set_port(0), "port 0"),
         (|it| it.switches[0].service.set_ip([0; 4].into()), "wildcard"),
         (|it| it.switches.clear(), "describe 1 to 64"),
@@ -63,6 +63,8 @@ fn each_mistake_is_found() {
         (|it| it.controller.lease_ms = 100_000, "choose 50 to 60000"),
         (|it| it.controller.copy_bytes_per_s = 0, "pause-copies"),
         (|it| it.controller.standby_admin = Some(it.controller.admin), "share the admin address"),
+        (|it| it.controller.data = PathBuf::new(), "has no store"),
+        (|it| it.controller.other_admins.push(it.nodes[0].listen), "set store"),
         (|it| it.nodes.clear(), "add at least one"),
         (|it| it.nodes[0].id = 1024, "choose an id from 0 to 1023"),
         (|it| it.nodes[0].shards = 0, "do not fit"),

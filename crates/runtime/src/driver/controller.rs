@@ -3,21 +3,21 @@
 mod handle;
 mod thread;
 
-pub use handle::{Change, ControllerHandle, NamedKey, RequestError};
+pub use handle::{Change, ControllerHandle, NamedKey, Position, RequestError};
 
 use super::delivery::Line;
 use crate::fatal;
-use crate::store::{FileMapStore, StoreError};
-use cluster::Member;
-use controller::{ConfigError, ControllerConfig, KeyspaceSpec, Saved};
+use crate::store::{MapStore, StoreError};
+use cluster::{Member, Term};
+use controller::{ConfigError, ControllerConfig, KeyspaceSpec};
 use handle::Mail;
 use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
-use thread::Thread;
+use thread::{Ended, Post, Thread};
 
 /// A running controller. Dropping it ends its thread; members go on until their leases end.
 #[derive(Debug)]
@@ -51,37 +51,16 @@ pub struct ControllerPlan {
     pub members: Vec<(Member, Line)>,
 }
 
-/// Where the controller keeps what must outlive it.
-pub enum MapStore {
-    /// Nowhere: the cluster ends with the process.
-    Memory,
-    /// In a file, which is locked as long as this exists.
-    File(FileMapStore),
-}
-
-impl MapStore {
-    fn load(&self) -> Result<Option<Saved>, StoreError> {
-        match self {
-            Self::Memory => Ok(None),
-            Self::File(store) => store.load(),
-        }
-    }
-
-    fn save(&self, saved: &Saved) -> Result<(), StoreError> {
-        match self {
-            Self::Memory => Ok(()),
-            Self::File(store) => store.save(saved),
-        }
-    }
-}
-
 /// Mail that waits at most: one answer from each of the most members that a cluster can have would
 /// still fit, and a courier that finds no room waits.
 const MAIL_MAX: usize = 2048;
 
 /// How often one that stands by looks whether the store is free: a small part of a lease, so that
 /// members are asked again before theirs end.
-const LOCK_POLL: Duration = Duration::from_millis(50);
+const STAND_EVERY: Duration = Duration::from_millis(50);
+
+/// How often a store that does not answer is tried again.
+const STAND_AGAIN: Duration = Duration::from_millis(200);
 
 impl ControllerDriver {
     /// Starts the controller with what its store holds.
@@ -89,42 +68,62 @@ impl ControllerDriver {
     /// # Errors
     ///
     /// If the store cannot be read, or the configuration does not go with what it holds.
-    pub fn start(plan: ControllerPlan, store: MapStore) -> Result<Self, ControllerError> {
+    pub fn start(plan: ControllerPlan, store: Box<dyn MapStore>) -> Result<Self, ControllerError> {
         let (mail, inbox) = sync_channel(MAIL_MAX);
-        let state = Thread::begin(plan, store, mail.clone())?;
-        Self::spawn(mail, Arc::new(AtomicBool::new(true)), move |_| state.run(&inbox))
+        let state = Thread::begin(plan, store, Post::new(mail.clone(), 0, Term::default()))?;
+        Self::spawn(mail, Position::leading(), move |_| match state.run(&inbox)? {
+            Ended::Stopped => Ok(()),
+            Ended::Deposed(newest) => Err(format!(
+                "a member obeys a controller of term {newest}, which is newer than this one: \
+                 another one runs with a store of its own, or this store is an old copy and this \
+                 clock is behind"
+            )),
+        })
     }
 
-    /// Starts a controller that takes over as soon as `open` gives it the store; until then `open`
-    /// says that somebody else has it. If the store cannot be used then, the process ends.
+    /// Starts a controller that leads whenever `stand` gives it the store, by a new plan each time,
+    /// and stands by else. If the store cannot be used then, the process ends.
     ///
     /// # Errors
     ///
     /// If the thread cannot be started.
     pub fn stand_by(
-        plan: ControllerPlan,
-        open: impl FnMut() -> Result<MapStore, StoreError> + Send + 'static,
+        mut plan: impl FnMut() -> io::Result<ControllerPlan> + Send + 'static,
+        mut stand: impl FnMut() -> Result<Stand, StoreError> + Send + 'static,
     ) -> Result<Self, ControllerError> {
         let (mail, inbox) = sync_channel(MAIL_MAX);
-        let answers = mail.clone();
-        Self::spawn(mail, Arc::new(AtomicBool::new(false)), move |active| {
-            let Some(store) = wait_for_store(open, &inbox)? else { return Ok(()) };
-            tracing::info!("the store is free: taking over from the controller that had it");
-            let state = Thread::begin(plan, store, answers).map_err(|error| error.to_string())?;
-            active.store(true, Ordering::Release);
-            state.run(&inbox)
+        let post = mail.clone();
+        Self::spawn(mail, Position::standing_by(), move |position| {
+            let (mut generation, mut heard) = (0, Term::default());
+            loop {
+                let Some(store) = wait_for_store(&mut stand, &inbox, position)? else {
+                    return Ok(());
+                };
+                generation += 1;
+                let plan = plan().map_err(|error| format!("cannot make a plan: {error}"))?;
+                let post = Post::new(post.clone(), generation, heard);
+                match lead(plan, store, post, position, &inbox)? {
+                    Ended::Stopped => return Ok(()),
+                    Ended::Deposed(newest) => heard = heard.max(newest),
+                }
+                tracing::warn!("this controller leads no more, and stands by");
+                match inbox.recv_timeout(STAND_AGAIN) {
+                    Ok(Mail::Stop) | Err(RecvTimeoutError::Disconnected) => return Ok(()),
+                    Ok(_) | Err(RecvTimeoutError::Timeout) => {}
+                }
+            }
         })
     }
 
     fn spawn(
         mail: SyncSender<Mail>,
-        active: Arc<AtomicBool>,
-        work: impl FnOnce(&AtomicBool) -> Result<(), String> + Send + 'static,
+        position: Arc<Position>,
+        work: impl FnOnce(&Position) -> Result<(), String> + Send + 'static,
     ) -> Result<Self, ControllerError> {
-        let handle = ControllerHandle::new(mail, Arc::clone(&active));
+        let handle = ControllerHandle::new(mail, Arc::clone(&position));
         let thread = Builder::new().name("controller".into()).spawn(move || {
             let _guard = fatal::EndOnPanic;
-            if let Err(why) = work(&active) {
+            if let Err(why) = work(&position) {
                 fatal::end("controller", &why);
             }
         });
@@ -148,21 +147,56 @@ impl Drop for ControllerDriver {
     }
 }
 
-/// Waits until the store can be opened; `None` if the wait is to end.
+/// How an attempt to lead ended.
+pub enum Stand {
+    /// This process has the store.
+    Leads(Box<dyn MapStore>),
+    /// Another one has it, whose admin server is there, as far as that is known.
+    Waits(Option<SocketAddr>),
+}
+
+/// Waits until the store is this process's; `None` if the wait is to end.
 fn wait_for_store(
-    mut open: impl FnMut() -> Result<MapStore, StoreError>,
+    stand: &mut impl FnMut() -> Result<Stand, StoreError>,
     inbox: &Receiver<Mail>,
-) -> Result<Option<MapStore>, String> {
+    position: &Position,
+) -> Result<Option<Box<dyn MapStore>>, String> {
     loop {
-        match open() {
-            Ok(store) => return Ok(Some(store)),
-            Err(StoreError::Locked { .. }) => {}
+        let (leader, trouble, pause) = match stand() {
+            Ok(Stand::Leads(store)) => return Ok(Some(store)),
+            Ok(Stand::Waits(leader)) => (leader, None, STAND_EVERY),
+            // It may come back, and others may lead meanwhile.
+            Err(error @ StoreError::Etcd { .. }) => (None, Some(error.to_string()), STAND_AGAIN),
             Err(error) => return Err(error.to_string()),
-        }
-        match inbox.recv_timeout(LOCK_POLL) {
+        };
+        position.waits(leader, trouble);
+        match inbox.recv_timeout(pause) {
             Ok(Mail::Stop) | Err(RecvTimeoutError::Disconnected) => return Ok(None),
-            // Handles do not send anything else yet.
+            // Handles do not send anything else yet; what comes late is of a time that is over.
             Ok(_) | Err(RecvTimeoutError::Timeout) => {}
         }
     }
+}
+
+/// Leads until told to stop, or until another controller does.
+fn lead(
+    plan: ControllerPlan,
+    store: Box<dyn MapStore>,
+    post: Post,
+    position: &Position,
+    inbox: &Receiver<Mail>,
+) -> Result<Ended, String> {
+    tracing::info!("the store is this controller's: it leads");
+    let thread = match Thread::begin(plan, store, post) {
+        Ok(thread) => thread,
+        Err(ControllerError::Store(error @ StoreError::Etcd { .. })) => {
+            tracing::warn!(%error, "cannot load the map");
+            return Ok(Ended::Deposed(Term::default()));
+        }
+        Err(error) => return Err(error.to_string()),
+    };
+    position.leads();
+    let ended = thread.run(inbox);
+    position.waits(None, None);
+    ended
 }

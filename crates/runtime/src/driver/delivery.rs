@@ -3,8 +3,9 @@
 
 use super::MemberHandle;
 use super::alert::{Listen, SILENCE};
-use super::orders::PATIENCE;
-use cluster::{Member, Order, Report};
+use super::orders::{OrderError, PATIENCE};
+use cluster::{Member, Order, Report, Term, Unheeded};
+use serde::Deserialize;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -16,7 +17,37 @@ use ureq::unversioned::resolver::{ResolvedSocketAddrs, Resolver};
 use ureq::unversioned::transport::{DefaultConnector, NextTimeout};
 
 /// Delivers an order and brings the report back, or says why it cannot.
-pub type Delivery = Box<dyn FnMut(Order) -> Result<Report, String> + Send>;
+pub type Delivery = Box<dyn FnMut(Order) -> Result<Report, Undelivered> + Send>;
+
+/// Why an order brought no report.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Undelivered {
+    /// The member obeys a leader of this newer term.
+    #[error("it obeys a leader of term {0}")]
+    Deposed(Term),
+    /// Anything else.
+    #[error("{0}")]
+    Failed(String),
+}
+
+impl From<OrderError> for Undelivered {
+    fn from(error: OrderError) -> Self {
+        match error {
+            OrderError::Unheeded(Unheeded::Deposed { newest, .. }) => Self::Deposed(newest),
+            other => Self::Failed(other.to_string()),
+        }
+    }
+}
+
+fn failed(error: impl ToString) -> Undelivered {
+    Undelivered::Failed(error.to_string())
+}
+
+/// What a member answers that obeys a newer leader.
+#[derive(Deserialize)]
+struct Deposed {
+    newest_term: Term,
+}
 
 /// How a member is reached.
 pub struct Line {
@@ -43,7 +74,7 @@ pub fn in_process(member: MemberHandle) -> io::Result<Line> {
     };
     let runtime = runtime()?;
     let obey = move |order| runtime.block_on(member.obey(order));
-    let deliver = Box::new(move |order| obey(order).map_err(|error| error.to_string()));
+    let deliver = Box::new(move |order| obey(order).map_err(Undelivered::from));
     Ok(Line { deliver, listen })
 }
 
@@ -98,22 +129,25 @@ fn listen(agent: ureq::Agent, admin: SocketAddr) -> Listen {
 fn deliver(agent: ureq::Agent, admin: SocketAddr) -> Delivery {
     let url = format!("http://{admin}/v1/order");
     Box::new(move |order| {
-        let body = serde_json::to_vec(&order).map_err(|error| error.to_string())?;
+        let body = serde_json::to_vec(&order).map_err(failed)?;
         let size = u32::try_from(body.len()).unwrap_or(u32::MAX);
         let request = agent.put(&url).header("content-type", "application/json");
         let wait = PATIENCE + TIME_PER_BYTE * size;
         let request = request.config().timeout_global(Some(wait)).build();
-        let mut response = request.send(&body).map_err(|error| error.to_string())?;
+        let mut response = request.send(&body).map_err(failed)?;
         let status = response.status();
         let body = response.body_mut();
         if !status.is_success() {
             let text = body.with_config().limit(REFUSAL_SIZE_MAX).read_to_string();
             let text = text.unwrap_or_else(|error| error.to_string());
-            return Err(format!("{status}: {text}"));
+            return Err(serde_json::from_str(&text).map_or_else(
+                |_| failed(format!("{status}: {text}")),
+                |Deposed { newest_term }| Undelivered::Deposed(newest_term),
+            ));
         }
         let report = body.with_config().limit(REPORT_SIZE_MAX).read_to_vec();
-        let report = report.map_err(|error| format!("half a report: {error}"))?;
-        serde_json::from_slice(&report).map_err(|error| format!("not a report: {error}"))
+        let report = report.map_err(|error| failed(format!("half a report: {error}")))?;
+        serde_json::from_slice(&report).map_err(|error| failed(format!("not a report: {error}")))
     })
 }
 
@@ -139,7 +173,7 @@ impl Courier {
     pub(super) fn start(
         member: Member,
         mut deliver: Delivery,
-        answered: impl Fn(Result<Report, String>) + Send + 'static,
+        answered: impl Fn(Result<Report, Undelivered>) + Send + 'static,
     ) -> io::Result<Self> {
         // The controller sends an order when the last is answered; one may wait meanwhile.
         let (sender, receiver): (_, Receiver<Order>) = sync_channel(1);

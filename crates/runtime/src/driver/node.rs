@@ -11,6 +11,7 @@ pub use snapshot::{NodeSnapshot, ShardSnapshot};
 
 use super::alert::{Bell, Ear};
 use super::latency::Latencies;
+use super::obedience::Obedience;
 use super::turn_watch::TurnWatch;
 use crate::clock::Clock;
 use crate::disk::DiskRoom;
@@ -41,6 +42,7 @@ pub struct NodeDriver {
     store: StoreId,
     workers: Vec<Worker<Command>>,
     ear: Ear,
+    obedience: Obedience,
     overflow: Overflow,
 }
 
@@ -52,6 +54,7 @@ pub struct NodeHandle {
     store: StoreId,
     mailboxes: Vec<Mailbox<Command>>,
     ear: Ear,
+    obedience: Obedience,
     overflow: Overflow,
 }
 
@@ -133,7 +136,8 @@ impl NodeDriver {
                 waiting: 0,
             })?);
         }
-        Ok(Self { spec, incarnation, store, workers, ear, overflow })
+        let obedience = Obedience::default();
+        Ok(Self { spec, incarnation, store, workers, ear, obedience, overflow })
     }
 
     /// Its place in the cluster.
@@ -152,6 +156,7 @@ impl NodeDriver {
             store: self.store,
             mailboxes,
             ear: self.ear.clone(),
+            obedience: self.obedience.clone(),
             overflow: self.overflow.clone(),
         }
     }
@@ -217,6 +222,11 @@ impl NodeHandle {
     /// If it has ended.
     pub(crate) async fn listen(&self, heard: u64) -> Result<u64, MailError> {
         self.ear.listen(heard).await
+    }
+
+    /// Whom it obeys.
+    pub(crate) fn obedience(&self) -> &Obedience {
+        &self.obedience
     }
 
     /// Which incarnation of the node this is.

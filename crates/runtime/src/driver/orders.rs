@@ -4,12 +4,13 @@
 mod tests;
 
 use super::node::Wanted;
+use super::obedience::Obedience;
 use super::{NodeHandle, SwitchHandle, SwitchSnapshot};
 use crate::clock::Clock;
 use crate::mailbox::{MailError, blocking};
 use cluster::{
-    Assignment, HotOrder, Install, InstallError, KeyspaceId, Map, MapError, Match, MemberReport,
-    NodeSpec, Order, Partition, Report, is_plausible_revision,
+    Assignment, HotOrder, Incarnation, Install, InstallError, KeyspaceId, Map, MapError, Match,
+    MemberReport, NodeSpec, Order, Partition, Report, Unheeded, is_plausible_revision,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -27,6 +28,9 @@ pub enum MemberHandle {
 /// Why an order was not carried out. The member has then what it had.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OrderError {
+    /// Of a leader that is not obeyed (any more).
+    #[error(transparent)]
+    Unheeded(#[from] Unheeded),
     /// An order for the other role.
     #[error("this is a {is}, and the order is one for a {wanted}: check the control addresses")]
     WrongRole {
@@ -77,7 +81,34 @@ impl MemberHandle {
     ///
     /// If the order was not carried out, or not by all threads in time.
     pub async fn obey(&self, order: Order) -> Result<Report, OrderError> {
-        let Order { install, clock, lease, direct, hot, verify } = order;
+        // One after the other: what an older leader said is done before a newer one is heard.
+        let mut superior = self.obedience().hear(order.leader).await?;
+        let report = self.carry_out(order.addressed_to(self.incarnation())).await?;
+        superior.belongs_to(match &report.state {
+            MemberReport::Switch(it) => it.cluster,
+            MemberReport::Node(it) => it.cluster,
+        });
+        Ok(report)
+    }
+
+    /// Whom it obeys.
+    #[must_use]
+    pub(crate) fn obedience(&self) -> &Obedience {
+        match self {
+            Self::Switch(switch) => switch.obedience(),
+            Self::Node(node) => node.obedience(),
+        }
+    }
+
+    fn incarnation(&self) -> Incarnation {
+        match self {
+            Self::Switch(switch) => switch.incarnation(),
+            Self::Node(node) => node.incarnation(),
+        }
+    }
+
+    async fn carry_out(&self, order: Order) -> Result<Report, OrderError> {
+        let Order { install, clock, lease, direct, hot, verify, .. } = order;
         // One from far ahead would be the last that is taken. Tables and lease are good as ever.
         let hot = hot.filter(|order| may_be(order));
         if let Some(hot) = &hot {

@@ -7,6 +7,7 @@
 //! that leaves to them, and the directory is the kernel's: they note there what passes them.
 
 use super::fast_path::{FastPath, FastPathError, InKernel};
+use super::obedience::Obedience;
 use super::orders::OrderError;
 use crate::clock::Clock;
 use crate::event_loop::{Driven, Worker, spawn};
@@ -35,6 +36,7 @@ pub struct SwitchDriver {
     /// With a fast path, which has its own, it only says which cluster the switch follows.
     directory: Arc<Directory>,
     refused: Arc<Refused>,
+    obedience: Obedience,
 }
 
 /// How the control plane reaches a switch; outlives it without harm.
@@ -46,6 +48,7 @@ pub struct SwitchHandle {
     fast_path: Option<FastPath>,
     directory: Arc<Directory>,
     refused: Arc<Refused>,
+    obedience: Obedience,
 }
 
 /// Why the last order of hot keys was not taken, if it was not; logged when it changes, for there
@@ -153,7 +156,18 @@ impl SwitchDriver {
             spawn(&name, clock.clone(), socket, thread)
         });
         let workers = workers.collect::<io::Result<_>>()?;
-        Ok(Self { incarnation, workers, service: local, overflow, fast_path, directory, refused })
+        let obedience = Obedience::default();
+        let service = local;
+        Ok(Self {
+            incarnation,
+            workers,
+            service,
+            overflow,
+            fast_path,
+            directory,
+            refused,
+            obedience,
+        })
     }
 
     /// The service address, with the port that was given if none was asked for.
@@ -174,6 +188,7 @@ impl SwitchDriver {
             fast_path,
             directory: Arc::clone(&self.directory),
             refused: self.refused.clone(),
+            obedience: self.obedience.clone(),
         }
     }
 }
@@ -183,6 +198,11 @@ impl SwitchHandle {
     #[must_use]
     pub fn overflowed(&self) -> u64 {
         self.overflow.count()
+    }
+
+    /// Whom it obeys.
+    pub(crate) fn obedience(&self) -> &Obedience {
+        &self.obedience
     }
 
     /// Which incarnation of the switch this is.

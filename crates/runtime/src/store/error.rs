@@ -99,6 +99,14 @@ pub enum StoreError {
         /// Its policy.
         policy: String,
     },
+    /// An etcd cannot be used, or what is there makes no sense.
+    #[error("cannot use {at}: {why}")]
+    Etcd {
+        /// Where it is.
+        at: String,
+        /// What it said, or what was found.
+        why: String,
+    },
     /// The operating system said no.
     #[error("cannot use {}: {why}", path.display())]
     Io {

@@ -13,6 +13,7 @@ use node::engine::Engine as _;
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
+use std::time::Duration;
 
 /// What the cluster in this data directory is to be, and what its nodes have on record. Their
 /// stores are opened, so it must not run.
@@ -37,6 +38,7 @@ pub fn records_of(data: &Path) -> Result<(ControllerConfig, Vec<NodeRecord>), St
         controls: BTreeMap::new(),
         poll_interval: POLL_INTERVAL,
         lease: LEASE,
+        overlap: Duration::ZERO,
         copy_bytes_per_s: COPY_BYTES_PER_S,
         hot_selection: Selection::default(),
     };

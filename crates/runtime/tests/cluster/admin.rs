@@ -83,11 +83,13 @@ const PROGRAM_METRICS: [Metric; 9] = [
     metric::PROCESS_START_TIME_SECONDS,
 ];
 
-const CONTROLLER_METRICS: [Metric; 10] = [
+const CONTROLLER_METRICS: [Metric; 12] = [
     metric::CONTROLLER_MAP_REVISION,
     metric::CONTROLLER_MEMBERS_READY,
     metric::CONTROLLER_ORDERS,
     metric::CONTROLLER_ACTIVE,
+    metric::CONTROLLER_TERM,
+    metric::CONTROLLER_STORE_SILENT_SECONDS,
     metric::CONTROLLER_ACTIVE_SWITCH,
     metric::CONTROLLER_EPOCHS,
     metric::CONTROLLER_PARTITIONS,
@@ -112,7 +114,9 @@ const COPY_METRICS: [Metric; 10] = [
 ];
 
 /// Of the process, whatever its role.
-const PROCESS_METRICS: [Metric; 6] = [
+const PROCESS_METRICS: [Metric; 8] = [
+    metric::LEADER_TERM,
+    metric::ORDERS_REFUSED,
     metric::ADMIN_CONNECTIONS,
     metric::ADMIN_CONNECTIONS_MAX,
     metric::ADMIN_TURNED_AWAY,

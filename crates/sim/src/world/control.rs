@@ -191,7 +191,8 @@ impl World {
     /// A member carries an order out.
     pub(super) fn take_order(&mut self, role: Role, mandate: Mandate) {
         let local = self.local(role);
-        let Order { install, clock, lease, direct, hot, verify } = &*mandate.order;
+        let order = Order::clone(&mandate.order).addressed_to(self.process(role).incarnation);
+        let Order { install, clock, lease, direct, hot, verify, .. } = &order;
         match role {
             Role::Switch(index) => {
                 let switch = self.switches.get_mut(usize::from(index));

@@ -188,6 +188,7 @@ impl World {
             controls: BTreeMap::new(),
             poll_interval: self.options.poll,
             lease: self.options.lease,
+            overlap: Duration::ZERO,
             copy_bytes_per_s: self.options.copy_bytes_per_s,
             hot_selection: Selection::default(),
         }

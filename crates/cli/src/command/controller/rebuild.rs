@@ -144,6 +144,12 @@ The controller's store has the new map.
 /// Takes the controller's store, and asks the nodes.
 fn ask_nodes(path: &Path, timeout: Duration) -> Result<Found, Failure> {
     let config = Config::load(path).map_err(|error| Failure::usage(error.to_string()))?;
+    if config.controller.data.as_os_str().is_empty() {
+        return Err(Failure::usage(
+            "the map is made anew in a directory: set data in [controller], and move it to the \
+             etcd of its store afterwards (keyway controller migrate-store)",
+        ));
+    }
     let store = Replaced::of_config(&config).map_err(not_taken)?;
     // Nodes that were added by command may be in the older store alone.
     let older = store.older().into_iter().flat_map(|it| &it.controls).map(|(id, at)| (*id, *at));

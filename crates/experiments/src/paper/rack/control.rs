@@ -18,7 +18,7 @@ use std::time::Duration;
 /// Something between the controller and a member.
 #[derive(Debug)]
 pub(super) enum Mail {
-    Order(Member, Order),
+    Order(Member, Box<Order>),
     Report(Member, Report),
 }
 
@@ -34,6 +34,7 @@ pub(super) fn configuration(spec: &RackSpec) -> ControllerConfig {
         controls: BTreeMap::new(),
         poll_interval: POLL_INTERVAL,
         lease: LEASE,
+        overlap: Duration::ZERO,
         copy_bytes_per_s: COPY_BYTES_PER_S,
         hot_selection: selection,
     }
@@ -46,7 +47,7 @@ impl Rack {
             self.controller.handle_saved(self.now, saved.map.revision);
         }
         while let Some((to, order)) = self.controller.poll_order() {
-            self.mail(Mail::Order(to, order));
+            self.mail(Mail::Order(to, Box::new(order)));
         }
         if let Some(at) = self.controller.poll_timeout() {
             self.controller_alarm.set(&mut self.net.agenda, self.now, Unit::Controller, at);

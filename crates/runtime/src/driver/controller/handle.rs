@@ -1,22 +1,68 @@
 //! How others reach the controller's thread.
 
+use crate::driver::delivery::Undelivered;
 use crate::mailbox::{MailError, answer};
 use cluster::{KeyspaceId, Map, Member, NodeId, NodeSpec, PartitionId, Report};
 use controller::{CommandError, CreateError, KeyspaceSpec, Status};
 use serde::{Deserialize, Serialize};
 use std::error::Error;
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{SyncSender, TrySendError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// How others reach the controller; outlives it without harm.
 #[derive(Clone, Debug)]
 pub struct ControllerHandle {
     mail: SyncSender<Mail>,
-    /// Whether it is the one that decides, and does not stand by.
-    active: Arc<AtomicBool>,
+    position: Arc<Position>,
+}
+
+/// Whether a controller leads and, if it does not, who does.
+#[derive(Debug, Default)]
+pub struct Position {
+    leads: AtomicBool,
+    waits: Mutex<Waits>,
+}
+
+/// What one that stands by knows.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Waits {
+    leader: Option<SocketAddr>,
+    trouble: Option<String>,
+}
+
+impl Position {
+    pub(super) fn leading() -> Arc<Self> {
+        let position = Self::standing_by();
+        position.leads();
+        position
+    }
+
+    pub(super) fn standing_by() -> Arc<Self> {
+        Arc::default()
+    }
+
+    pub(super) fn leads(&self) {
+        self.leads.store(true, Ordering::Release);
+    }
+
+    /// Another one leads, or nobody as far as it knows, because the store is in trouble.
+    pub(super) fn waits(&self, leader: Option<SocketAddr>, trouble: Option<String>) {
+        self.leads.store(false, Ordering::Release);
+        let now = Waits { leader, trouble };
+        let before = std::mem::replace(&mut *self.lock(), now.clone());
+        if before.trouble.is_none()
+            && let Some(why) = now.trouble
+        {
+            tracing::warn!(why, "cannot see who leads");
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Waits> {
+        self.waits.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// A key as people name it.
@@ -78,8 +124,11 @@ pub enum RequestError<E: Error> {
 
 #[derive(Debug)]
 pub(super) enum Mail {
-    Answer(Member, Box<Result<Report, String>>),
+    /// In that time as a leader; later than it, it is of no use.
+    Answer(u64, Member, Box<Result<Report, Undelivered>>),
     Alert(NodeId),
+    /// There is news of the store.
+    Wake,
     Status(SyncSender<Status>),
     Map(SyncSender<Map>),
     Ready(SyncSender<()>),
@@ -89,14 +138,36 @@ pub(super) enum Mail {
 }
 
 impl ControllerHandle {
-    pub(super) fn new(mail: SyncSender<Mail>, active: Arc<AtomicBool>) -> Self {
-        Self { mail, active }
+    pub(super) fn new(mail: SyncSender<Mail>, position: Arc<Position>) -> Self {
+        Self { mail, position }
     }
 
     /// Whether it is the one that decides. One that stands by answers nothing else.
     #[must_use]
     pub fn is_active(&self) -> bool {
-        self.active.load(Ordering::Acquire)
+        self.position.leads.load(Ordering::Acquire)
+    }
+
+    /// Where the admin server of the one that leads is, if this one stands by and knows.
+    #[must_use]
+    pub fn leader(&self) -> Option<SocketAddr> {
+        self.position.lock().leader
+    }
+
+    /// Why one that stands by cannot see who leads, if it cannot.
+    #[must_use]
+    pub fn trouble(&self) -> Option<String> {
+        self.position.lock().trouble.clone()
+    }
+
+    /// Waits until it leads, or knows who does or why that cannot be known; not longer than that.
+    pub(crate) fn wait_settled(&self, patience: Duration) {
+        let mut left = patience;
+        let is_settled = || self.is_active() || *self.position.lock() != Waits::default();
+        while !is_settled() && !left.is_zero() {
+            std::thread::park_timeout(LOOK_EVERY);
+            left = left.saturating_sub(LOOK_EVERY);
+        }
     }
 
     /// How everything stands.
@@ -166,7 +237,7 @@ impl ControllerHandle {
 
     fn post(&self, mail: Mail) -> Result<(), MailError> {
         if !self.is_active() {
-            return Err(MailError::StandsBy);
+            return Err(MailError::StandsBy { leader: self.leader() });
         }
         self.mail.try_send(mail).map_err(|error| match error {
             TrySendError::Full(_) => MailError::Full,
@@ -174,3 +245,6 @@ impl ControllerHandle {
         })
     }
 }
+
+/// How often it is looked whether a controller has found its place.
+const LOOK_EVERY: Duration = Duration::from_millis(10);

@@ -1,11 +1,14 @@
 //! What the controller's thread does: feeds the machine, saves, sends.
 
+mod saving;
+
 use super::handle::{Change, Mail};
-use super::{ControllerError, ControllerPlan, MapStore};
+use super::{ControllerError, ControllerPlan};
 use crate::clock::Clock;
 use crate::driver::alert::Listener;
-use crate::driver::delivery::{Courier, Line, over_http};
-use cluster::{Member, NodeSpec, Report};
+use crate::driver::delivery::{Courier, Line, Undelivered, over_http};
+use crate::store::{Leadership, MapStore};
+use cluster::{Member, NodeSpec, Report, Term};
 use controller::{
     AwaitedStatus, CommandError, Controller, CreateError, Decision, HotEffect, HotNews,
     KeyspaceSpec, Saved, Status,
@@ -13,23 +16,27 @@ use controller::{
 use machine::Instant;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TryRecvError};
 use std::time::Duration;
+use wire::Revision;
 
 pub(super) struct Thread {
     controller: Controller,
-    store: MapStore,
+    store: Box<dyn MapStore>,
     clock: Clock,
     couriers: BTreeMap<Member, Courier>,
     /// Who waits for alerts of nodes.
     listeners: BTreeMap<Member, Listener>,
     /// Where they put what they bring.
-    answers: SyncSender<Mail>,
+    post: Post,
     /// Keyspaces of the configuration that may still have to be created.
     wanted: Vec<Wanted>,
     /// Who waits for the cluster to be ready; at most `WAITING_MAX`.
     waiting: Vec<SyncSender<()>>,
-    /// What could not be saved because the disk is full, and when that is tried again.
+    /// What is being saved: its revision.
+    saving: Option<Revision>,
+    /// What could not be saved for now, and when that is tried again.
     unsaved: Option<Saved>,
     save_at: Instant,
     /// Why it could not.
@@ -56,26 +63,60 @@ impl Wanted {
     }
 }
 
+/// Where a controller's couriers and its store leave what they have for it.
+#[derive(Clone)]
+pub(super) struct Post {
+    mail: SyncSender<Mail>,
+    /// Which time as a leader this is: answers to earlier orders are told apart by it.
+    generation: u64,
+    /// The highest term that a member was heard to obey. Who has the store goes above it, whatever
+    /// the store says: that may be an old copy.
+    heard: Term,
+}
+
+impl Post {
+    pub(super) fn new(mail: SyncSender<Mail>, generation: u64, heard: Term) -> Self {
+        Self { mail, generation, heard }
+    }
+}
+
+/// Why a controller's time as a leader has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ended {
+    /// It was told to stop.
+    Stopped,
+    /// Somebody else leads, or may do so: in this term, if a member has said so.
+    Deposed(Term),
+}
+
 impl Thread {
     /// Loads what was saved, and connects all members.
     pub(super) fn begin(
         plan: ControllerPlan,
-        store: MapStore,
-        answers: SyncSender<Mail>,
+        mut store: Box<dyn MapStore>,
+        post: Post,
     ) -> Result<Self, ControllerError> {
-        let ControllerPlan { config, keyspaces, members } = plan;
-        let saved = store.load()?;
+        let ControllerPlan { mut config, keyspaces, members } = plan;
+        let mut saved = store.load()?;
+        if let Some(saved) = &mut saved {
+            saved.term = saved.term.max(post.heard);
+        }
         let mut clock = Clock::new();
+        config.overlap = store.overlap();
         let controller = Controller::new(config, saved, clock.now())?;
+        let wake = post.mail.clone();
+        // If there is no room for it, there is mail that wakes the thread as well.
+        store.wake_with(Arc::new(move || drop(wake.try_send(Mail::Wake))));
         let mut thread = Self {
             controller,
             store,
             clock,
             couriers: BTreeMap::new(),
             listeners: BTreeMap::new(),
-            answers,
+            post,
             wanted: keyspaces.into_iter().map(Wanted::new).collect(),
             waiting: Vec::new(),
+            saving: None,
             unsaved: None,
             save_at: Instant(0),
             trouble: None,
@@ -91,11 +132,14 @@ impl Thread {
     }
 
     /// Runs until told to stop.
-    pub(super) fn run(mut self, inbox: &Receiver<Mail>) -> Result<(), String> {
+    pub(super) fn run(mut self, inbox: &Receiver<Mail>) -> Result<Ended, String> {
         loop {
             // After every call into the machine: it counts on that.
             self.create_wanted();
             self.save()?;
+            if self.is_deposed() {
+                return Ok(Ended::Deposed(self.controller.deposed_by().unwrap_or_default()));
+            }
             self.send_orders();
             self.log_decisions();
             self.answer_waiting();
@@ -104,7 +148,7 @@ impl Thread {
                 mail => mail.map_err(|_| RecvTimeoutError::Disconnected),
             };
             match mail {
-                Ok(Mail::Stop) | Err(RecvTimeoutError::Disconnected) => return Ok(()),
+                Ok(Mail::Stop) | Err(RecvTimeoutError::Disconnected) => return Ok(Ended::Stopped),
                 Ok(mail) => self.handle_mail(mail)?,
                 // Only once all that has arrived was heard, so that nobody is taken to be silent
                 // because this thread was slow.
@@ -118,6 +162,9 @@ impl Thread {
         let now = self.clock.now();
         let wait = self.controller.poll_timeout().map_or(IDLE_WAIT, |at| at.since(now));
         let wait = if self.unsaved.is_some() { wait.min(SAVE_AGAIN) } else { wait };
+        // Orders that are due do not leave meanwhile.
+        let leads = self.store.leadership() == Leadership::Certain;
+        let wait = if leads { wait } else { wait.max(DOUBT_WAIT) };
         inbox.recv_timeout(wait)
     }
 
@@ -126,7 +173,12 @@ impl Thread {
         let now = self.clock.now();
         // Whoever asked may have given up waiting; then nobody needs the answer.
         match mail {
-            Mail::Answer(member, answer) => self.take_answer(member, *answer),
+            Mail::Answer(generation, member, answer) => {
+                if generation == self.post.generation {
+                    self.take_answer(member, *answer);
+                }
+            }
+            Mail::Wake => {}
             Mail::Alert(node) => self.controller.handle_alert(self.clock.now(), node),
             Mail::Status(sender) => drop(sender.try_send(self.status(now))),
             Mail::Map(sender) => drop(sender.try_send(self.controller.map().clone())),
@@ -149,14 +201,18 @@ impl Thread {
         Ok(())
     }
 
-    fn take_answer(&mut self, member: Member, answer: Result<Report, String>) {
+    fn take_answer(&mut self, member: Member, answer: Result<Report, Undelivered>) {
         let now = self.clock.now();
         match answer {
             Ok(report) => {
                 self.failures.remove(&member);
                 self.controller.handle_report(now, member, report);
             }
-            Err(why) => {
+            Err(Undelivered::Deposed(newest)) => {
+                tracing::warn!(%member, %newest, "a member obeys a leader of a newer term");
+                self.controller.handle_deposed(now, member, newest);
+            }
+            Err(Undelivered::Failed(why)) => {
                 // Said once, for it is asked again many times a second.
                 if self.failures.get(&member) != Some(&why) {
                     tracing::debug!(%member, why, "an order was not carried out");
@@ -206,53 +262,12 @@ impl Thread {
         }
     }
 
-    /// Saves what was decided. On a full disk that is tried again later: what was saved before is
-    /// as it was, no order leaves that rests on more, and members have their leases by it.
-    fn save(&mut self) -> Result<(), String> {
-        loop {
-            self.unsaved = self.controller.poll_save().or(self.unsaved.take());
-            let Some(saved) = &self.unsaved else { return Ok(()) };
-            let now = self.clock.now();
-            if now < self.save_at {
-                return Ok(());
-            }
-            let revision = saved.map.revision;
-            match self.store.save(saved) {
-                Ok(()) => {}
-                Err(error) if error.is_full() => {
-                    self.save_at = now + SAVE_AGAIN;
-                    if self.trouble.is_none() {
-                        tracing::error!(
-                            "cannot save the cluster map: {error}; nothing is decided until there \
-                             is room, and the cluster goes on with what it has"
-                        );
-                    }
-                    self.trouble = Some(format!("cannot save the cluster map: {error}"));
-                    return Ok(());
-                }
-                Err(error) => {
-                    return Err(format!(
-                        "cannot save the cluster map: {error}; restart the controller to recover"
-                    ));
-                }
-            }
-            tracing::debug!(%revision, "saved the cluster map");
-            (self.unsaved, self.trouble) = (None, None);
-            self.controller.handle_saved(self.clock.now(), revision);
-            self.parked.drain(..).for_each(|answer| answer());
-        }
-    }
-
-    /// Answers now, or when what it is about is saved. Who waits may give up before.
-    fn answer_saved(&mut self, answer: impl FnOnce() + Send + 'static) {
-        if self.unsaved.is_none() {
-            answer();
-        } else if self.parked.len() < WAITING_MAX {
-            self.parked.push(Box::new(answer));
-        }
-    }
-
     fn send_orders(&mut self) {
+        // Looked at after the reports were heard that leases rest on: whoever leads after this one
+        // counts every lease that was given for them.
+        if self.store.leadership() != Leadership::Certain {
+            return;
+        }
         while let Some((member, order)) = self.controller.poll_order() {
             if let Some(install) = &order.install {
                 tracing::debug!(%member, revision = %install.revision(), "sending an order");
@@ -285,13 +300,13 @@ impl Thread {
     fn connect(&mut self, member: Member, line: Line) -> io::Result<()> {
         let Line { deliver, listen } = line;
         // Nobody takes mail once the controller has ended.
-        let answers = self.answers.clone();
+        let Post { mail: answers, generation, .. } = self.post.clone();
         let courier = Courier::start(member, deliver, move |answer| {
-            drop(answers.send(Mail::Answer(member, Box::new(answer))));
+            drop(answers.send(Mail::Answer(generation, member, Box::new(answer))));
         })?;
         self.couriers.insert(member, courier);
         if let (Member::Node(node), Some(listen)) = (member, listen) {
-            let alerts = self.answers.clone();
+            let alerts = self.post.mail.clone();
             let listener = Listener::start(node, listen, move || {
                 drop(alerts.send(Mail::Alert(node)));
             })?;
@@ -364,7 +379,8 @@ impl Thread {
             why: it.refused.as_ref().map_or_else(String::new, ToString::to_string),
         };
         status.awaited = self.wanted.iter().map(awaited).collect();
-        status.trouble.clone_from(&self.trouble);
+        status.store = self.store.status();
+        status.trouble = self.trouble.clone().or_else(|| status.store.trouble.clone());
         status
     }
 }
@@ -412,6 +428,9 @@ fn log_hot_news(news: &HotNews) {
 
 /// Who waits for the cluster to be ready is a test or a process that has just started it.
 const WAITING_MAX: usize = 64;
+
+/// How often it is looked again whether this controller leads, while that is in doubt.
+const DOUBT_WAIT: Duration = Duration::from_millis(20);
 
 /// How often a full disk is tried again.
 const SAVE_AGAIN: Duration = Duration::from_millis(500);

@@ -3,8 +3,8 @@
 use super::*;
 use crate::driver::{NodeDriver, NodeLimits, SwitchDriver};
 use cluster::{
-    ClusterId, Epoch, HotOrder, Incarnation, Keyspace, KeyspaceKind, Lease, NodeId, PartitionId,
-    StoreId, SwitchTables,
+    ClusterId, Epoch, HotOrder, Incarnation, Keyspace, KeyspaceKind, Leader, Lease, NodeId,
+    PartitionId, StoreId, SwitchTables, Term,
 };
 use node::engine::memory::MemoryEngine;
 use wire::{Generation, Revision};
@@ -85,6 +85,55 @@ fn lease(report: &Report, revision: u64) -> Order {
         duration_ms: 3_600_000,
     };
     Order { lease: Some(lease), ..Order::default() }
+}
+
+/// The leader of this term in the cluster of all assignments here.
+fn leader(term: u64) -> Option<Leader> {
+    Some(Leader { cluster: ClusterId(3), term: Term(term) })
+}
+
+#[test]
+fn an_order_of_a_leader_that_was_deposed_is_refused_and_counted() {
+    let driver = start_node();
+    let node = driver.handle();
+    let member = MemberHandle::Node(node.clone());
+    let order = Order { leader: leader(8), ..assign(sound(&node)) };
+    let report = obey(&member, order).unwrap();
+    let newer = Assignment { revision: Revision::new(6), ..sound(&node) };
+    let late = Order { leader: leader(7), ..assign(newer.clone()) };
+    let refused = obey(&member, late).unwrap_err();
+    let deposed = Unheeded::Deposed { term: Term(7), newest: Term(8) };
+    assert_eq!(refused, OrderError::Unheeded(deposed));
+    let late = Order { leader: leader(7), ..lease(&report, 5) };
+    obey(&member, late).unwrap_err();
+    let snapshot = node.snapshot().unwrap();
+    assert_eq!(snapshot.report.revision, Revision::new(5));
+    assert!(snapshot.shards.iter().all(|shard| !shard.leased));
+    // Every handle to it knows the same.
+    assert_eq!((driver.handle().obedience().term(), node.obedience().refused()), (Term(8), 2));
+    // Somebody of another cluster may say what he likes.
+    let foreign = Some(Leader { cluster: ClusterId(4), term: Term(99) });
+    obey(&member, Order { leader: foreign, ..Order::default() }).unwrap();
+    obey(&member, Order { leader: leader(8), ..assign(newer) }).unwrap();
+    assert_eq!(node.snapshot().unwrap().report.revision, Revision::new(6));
+}
+
+#[test]
+fn an_order_for_another_incarnation_is_answered_and_not_obeyed() {
+    let switch = start_switch();
+    let member = MemberHandle::Switch(switch.handle());
+    let tables = SwitchTables {
+        revision: Revision::new(5),
+        cluster: ClusterId(3),
+        ..SwitchTables::default()
+    };
+    let install = Some(Install::Tables(tables));
+    let order = Order { leader: leader(8), install, ..Order::default() };
+    let other = Order { incarnation: Some(Incarnation(6)), ..order.clone() };
+    let report = obey(&member, other).unwrap();
+    assert_eq!((report.incarnation, report.revision()), (INCARNATION, Revision::NONE));
+    let ours = Order { incarnation: Some(INCARNATION), ..order };
+    assert_eq!(obey(&member, ours).unwrap().revision(), Revision::new(5));
 }
 
 #[test]

@@ -1,0 +1,95 @@
+//! The map as it lies in etcd: a head, and chunks that are small enough for one request each.
+
+use super::api::{Api, Bytes, Found, Number};
+use crate::store::StoreError;
+use serde::{Deserialize, Serialize};
+use xxhash_rust::xxh3::xxh3_128;
+
+/// Layout of what is in etcd; raised when it changes.
+const FORMAT: u32 = 1;
+
+/// Bytes of a chunk. etcd takes requests of 1.5 MiB, unless it is told otherwise.
+pub(super) const CHUNK_BYTES_MAX: usize = 512 << 10;
+
+/// Chunks of a map: 64 MiB, more than a map of as many partitions as there may be takes.
+pub(super) const CHUNKS_MAX: usize = 128;
+
+/// The map's key as it was seen last.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Known {
+    /// The revision in which it was changed last; 0: it is not there.
+    pub(super) changed: Number,
+}
+
+/// What is at the map's key.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Head {
+    format: u32,
+    /// What its chunks are called; no other map is called so.
+    pub(super) name: String,
+    /// The revision in which its writer became the leader.
+    pub(super) leader: i64,
+    chunks: usize,
+    bytes: usize,
+    checksum: String,
+}
+
+impl Head {
+    pub(super) fn new(leader: Number, number: u64, bytes: &[u8]) -> Self {
+        Self {
+            format: FORMAT,
+            name: format!("{}-{number}", leader.0),
+            leader: leader.0,
+            chunks: bytes.chunks(CHUNK_BYTES_MAX).len(),
+            bytes: bytes.len(),
+            checksum: format!("{:032x}", xxh3_128(bytes)),
+        }
+    }
+
+    pub(super) fn parse(found: &Found) -> Option<Self> {
+        serde_json::from_slice(&found.value.0).ok()
+    }
+
+    pub(super) fn to_bytes(&self) -> Vec<u8> {
+        serde_json::to_vec(self).expect("it has no maps")
+    }
+
+    pub(super) fn chunk(&self, number: usize) -> String {
+        format!("map/{}/{number}", self.name)
+    }
+}
+
+/// The map's key, and what it says.
+pub(super) fn load(api: &Api) -> Result<(Known, Option<Vec<u8>>), StoreError> {
+    let fail = |why: String| StoreError::Etcd { at: api.url().to_string(), why };
+    let damaged = |what: &str| fail(format!("the map is damaged: {what}"));
+    let unreached = |error: super::api::CallError| fail(error.text().to_owned());
+    let range = api.range("map", None).map_err(unreached)?;
+    let revision = range.header.revision;
+    let Some(found) = range.one() else { return Ok((Known::default(), None)) };
+    let head = Head::parse(&found).ok_or_else(|| damaged("its head is none"))?;
+    if head.format != FORMAT {
+        let found = head.format;
+        return Err(fail(format!(
+            "the map has format {found}, and this version of keyway knows format {FORMAT} only: \
+             use the version that wrote it"
+        )));
+    }
+    if head.chunks > CHUNKS_MAX {
+        return Err(damaged("it has more chunks than a map may have"));
+    }
+    let mut bytes = Vec::new();
+    for number in 0..head.chunks {
+        // As they were when the head was read: another leader may replace them meanwhile.
+        let chunk = api.range(&head.chunk(number), Some(revision)).map_err(unreached)?.one();
+        let Some(Found { value: Bytes(chunk), .. }) = chunk else {
+            return Err(damaged("a chunk is missing"));
+        };
+        bytes.extend(chunk);
+    }
+    let checksum = format!("{:032x}", xxh3_128(&bytes));
+    if bytes.len() != head.bytes || checksum != head.checksum {
+        return Err(damaged("its checksum is wrong"));
+    }
+    Ok((Known { changed: found.mod_revision }, Some(bytes)))
+}
