@@ -14,6 +14,9 @@
 //!   may be wrong.
 //! - A takeover waits for the end of the node's right to answer direct requests, whatever is
 //!   fenced.
+//! - An order names the incarnation of the switch that it is for, as far as its leader has put that
+//!   on record: a switch that starts anew forgets whom it has seen deposed, and a leader that was
+//!   deposed can put nothing on record.
 //! - A key's replies may cease to raise its floor when no switch sends reads to its copies.
 //!
 //! One key, a chain of two nodes and a third that holds a copy of it, two switches. Members have

@@ -55,10 +55,18 @@ impl Switch {
         }
     }
 
+    /// Whether whoever decided this map knew of this incarnation.
+    pub(super) fn is_known_to(&self, own: u8, map: &Map) -> bool {
+        map.incarnations.get(usize::from(own)) == Some(&self.incarnation)
+    }
+
     /// Whether an order is for it, and news.
-    pub(super) fn accepts(&self, own: u8, map: &Map) -> bool {
-        let known = map.incarnations.get(usize::from(own)) == Some(&self.incarnation);
-        let is_new = |told: &Map| map.term >= told.term && map.revision > told.revision;
+    pub(super) fn accepts(&self, rules: &Rules, own: u8, map: &Map) -> bool {
+        let known = self.is_known_to(own, map) || rules.has(Bug::ObeyUnregistered);
+        let is_new = |told: &Map| {
+            let old = rules.has(Bug::ObeyOldTerm) && map.term < told.term;
+            old || map.term >= told.term && map.revision > told.revision
+        };
         known && self.told.as_ref().is_none_or(is_new)
     }
 }

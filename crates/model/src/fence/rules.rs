@@ -28,13 +28,18 @@ pub enum Bug {
     DirectOutlastsFence,
     /// A leader that was deposed gives leases.
     DeposedGrants,
+    /// A switch takes the tables of an older leader than the one that it has heard.
+    ObeyOldTerm,
+    /// A switch obeys whoever speaks, for whatever incarnation: also a leader that was deposed, and
+    /// does not know it, and that it has forgotten to have seen deposed.
+    ObeyUnregistered,
     /// A node takes requests from any switch.
     AnySwitch,
 }
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 13] = [
         Self::NoFence,
         Self::SeveredIsEnough,
         Self::ForgetOtherSwitch,
@@ -45,6 +50,8 @@ impl Bug {
         Self::LetInAfterFence,
         Self::DirectOutlastsFence,
         Self::DeposedGrants,
+        Self::ObeyOldTerm,
+        Self::ObeyUnregistered,
         Self::AnySwitch,
     ];
 
@@ -58,7 +65,9 @@ impl Bug {
             Self::StandbyIsNoDanger => Scope::both_change(),
             Self::LetInByOneShard | Self::LetInAfterFence => Scope::a_node_is_let_in(),
             Self::DirectOutlastsFence => Scope::direct_requests(),
-            Self::DeposedGrants => Scope::a_leader_is_deposed(),
+            Self::DeposedGrants | Self::ObeyOldTerm | Self::ObeyUnregistered => {
+                Scope::a_leader_is_deposed()
+            }
             Self::AnySwitch => Scope::the_switch_changes(),
         }
     }

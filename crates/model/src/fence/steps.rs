@@ -292,7 +292,7 @@ impl Rules {
     fn orders(&self, state: &State, actions: &mut Vec<Action>) {
         for (at, map) in state.maps.iter().enumerate() {
             let switches = self.scope.switches().filter(|it| {
-                state.switch(*it).accepts(*it, map) || self.renews(state, at, *it, true)
+                state.switch(*it).accepts(self, *it, map) || self.renews(state, at, *it, true)
             });
             actions.extend(switches.map(|switch| Action::OrderSwitch(switch, at)));
             let nodes = self
@@ -313,9 +313,11 @@ impl Rules {
 
     /// Whether an order brings a lease to a member that has none and follows that very map.
     fn renews(&self, state: &State, at: usize, member: u8, is_switch: bool) -> bool {
-        let Some(map) = state.maps.get(at).filter(|_| self.gives_leases(state, at)) else {
+        let Some(map) = state.maps.get(at) else { return false };
+        let forgets = is_switch && !state.switch(member).is_known_to(member, map);
+        if !self.gives_leases(state, at, forgets) {
             return false;
-        };
+        }
         let (lease, own) = if is_switch {
             (state.switch(member).lease, &state.switch(member).told)
         } else {
@@ -324,13 +326,16 @@ impl Rules {
         !lease && own.as_ref() == Some(map)
     }
 
-    /// Whether whoever gives this order gives leases with it: the leader, by the present map.
-    fn gives_leases(&self, state: &State, at: usize) -> bool {
+    /// Whether whoever gives this order gives leases with it: the leader, by the present map. To
+    /// one that `forgets` it, a leader that was deposed would look like the leader.
+    fn gives_leases(&self, state: &State, at: usize, forgets: bool) -> bool {
         let is_last_of_its_leader = state
             .maps
             .get(at + 1)
             .is_none_or(|next| state.maps.get(at).is_some_and(|map| map.term < next.term));
-        at + 1 == state.maps.len() || self.has(Bug::DeposedGrants) && is_last_of_its_leader
+        let deposed_may =
+            self.has(Bug::DeposedGrants) || self.has(Bug::ObeyUnregistered) && forgets;
+        at + 1 == state.maps.len() || deposed_may && is_last_of_its_leader
     }
 
     fn step(&self, state: &mut State, action: Action) {
@@ -378,9 +383,10 @@ impl Rules {
     }
 
     fn order_switch(&self, state: &mut State, number: u8, at: usize) {
-        let gives = self.gives_leases(state, at);
         let Some(map) = state.maps.get(at).cloned() else { return };
-        let accepts = state.switch(number).accepts(number, &map);
+        let forgets = !state.switch(number).is_known_to(number, &map);
+        let gives = self.gives_leases(state, at, forgets);
+        let accepts = state.switch(number).accepts(self, number, &map);
         let switch = state.switch_mut(number);
         if accepts {
             switch.install(self, number, &map);
@@ -389,7 +395,7 @@ impl Rules {
     }
 
     fn order_node(&self, state: &mut State, number: u8, at: usize) {
-        let gives = self.gives_leases(state, at);
+        let gives = self.gives_leases(state, at, false);
         let Some(map) = state.maps.get(at).cloned() else { return };
         let direct = self.scope.direct;
         let node = state.node_mut(number);
