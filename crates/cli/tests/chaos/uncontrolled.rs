@@ -23,8 +23,6 @@ const KEYSPACE: &str = "\
 const THREADS: usize = 16;
 /// How long a thread rests between two requests.
 const REST: Duration = Duration::from_millis(5);
-/// A request that has no answer by then has failed.
-const DEADLINE: Duration = Duration::from_secs(1);
 /// How long requests are measured with a controller, before each time without one.
 const BEFORE: Duration = Duration::from_secs(4);
 /// How long there is none: most of a lease of ten seconds, which began with the last report, and is
@@ -69,7 +67,7 @@ pub(crate) struct Absence {
 /// Takes the controllers away once for each reason, and back again, while clients ask.
 pub(crate) fn measure(folder: Folder) -> Vec<Absence> {
     let mut cluster = Cluster::start(SIZE, KEYSPACE, folder);
-    let options = Options { deadline: DEADLINE, ..Options::default() };
+    let options = Options::default();
     let watch = cluster.watch.clone();
     let spaces: Vec<Space> = (0..SIZE.clients)
         .map(|host| cluster.client(host, options).keyspace("default").expect("all is up"))
@@ -87,7 +85,7 @@ pub(crate) fn measure(folder: Folder) -> Vec<Absence> {
         let absences = REASONS.map(|reason| {
             let complete = cluster.wait_until_complete(COMPLETE_WAIT_MAX);
             complete.unwrap_or_else(|why| panic!("before {reason:?}: {why}"));
-            absence(&mut cluster, &requests, reason)
+            absence(&mut cluster, &requests, reason, options.deadline)
         });
         absences.into()
     })
@@ -115,7 +113,12 @@ fn why_not<T: fmt::Debug>(outcome: &Outcome<T>) -> Option<String> {
     (!outcome.is_done()).then(|| format!("{outcome:?}"))
 }
 
-fn absence(cluster: &mut Cluster, requests: &Receiver<Asked>, reason: Reason) -> Absence {
+fn absence(
+    cluster: &mut Cluster,
+    requests: &Receiver<Asked>,
+    reason: Reason,
+    deadline: Duration,
+) -> Absence {
     let watch = cluster.watch.clone();
     let begun = watch.now();
     watch.wait_until(begun + BEFORE);
@@ -125,7 +128,7 @@ fn absence(cluster: &mut Cluster, requests: &Receiver<Asked>, reason: Reason) ->
     bring_back(cluster, reason);
     let end = watch.now() + AFTER;
     // Whoever asked before the end has its answer, or none, by then.
-    watch.wait_until(end + DEADLINE);
+    watch.wait_until(end + deadline);
     let asked = requests.try_iter().filter(|it| (begun..end).contains(&it.called));
     let (with, without) = asked.partition(|it| it.called < gone);
     Absence { reason, with, without }
