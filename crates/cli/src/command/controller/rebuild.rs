@@ -3,10 +3,11 @@
 mod plan;
 
 use crate::command::role::private_files;
-use cluster::{ClusterId, NodeId, NodeRecord};
+use cluster::{ClusterId, Lease, NodeId, NodeRecord};
 use console::admin;
 use console::answer::Answer;
 use console::exit::{Failure, Verdict};
+use console::note;
 use console::out;
 use console::shared::Shared;
 use controller::{Basis, ControllerConfig, RebuildError, Rebuilt};
@@ -158,7 +159,11 @@ fn ask_nodes(path: &Path, timeout: Duration) -> Result<Found, Failure> {
     let nodes: Vec<(NodeId, SocketAddr)> = nodes.into_iter().collect();
     let (mut clock, mut answers) = (Clock::new(), admin::records(&nodes, timeout));
     // A controller that has just ended leaves leases behind.
-    let give_up = clock.now() + timeout;
+    let lease = Duration::from_millis(config.controller.lease_ms);
+    let give_up = Lease::over_by(clock.now(), lease) + timeout;
+    if led(&answers).is_some() {
+        note!("waiting until the leases of the last controller are over");
+    }
     while led(&answers).is_some() && clock.now() < give_up {
         pause();
         answers = admin::records(&nodes, timeout);
