@@ -296,6 +296,19 @@ impl Map {
         self.fences.iter().find(|fence| fence.node == node)
     }
 
+    /// Fences a node from this revision on, unless it has a fence already; gives that.
+    ///
+    /// # Panics
+    ///
+    /// Never: what it gives was put there before.
+    pub fn fence_off(&mut self, node: NodeId, since: Revision) -> &mut Fence {
+        let place = self.fences.partition_point(|fence| fence.node < node);
+        if self.fences.get(place).is_none_or(|fence| fence.node != node) {
+            self.fences.insert(place, Fence::new(node, since));
+        }
+        self.fences.get_mut(place).expect("it was put there")
+    }
+
     /// The partition that holds `at`.
     #[must_use]
     pub fn partition_of(&self, keyspace: KeyspaceId, at: Match) -> Option<&Partition> {

@@ -17,6 +17,7 @@ pub(crate) use standing::Standing;
 use cluster::{Map, Member, NodeId, NodeReport};
 use machine::Instant;
 use std::collections::{BTreeMap, BTreeSet};
+use std::mem::discriminant;
 use std::time::Duration;
 use wire::Revision;
 
@@ -143,10 +144,7 @@ impl Members {
     /// Somebody answers. If nobody of the same role did before, the controller may have been cut
     /// off from all of them: the first that is reached again must not count as the only one left.
     pub(crate) fn excuse_all_like(&mut self, now: Instant, from: Member, patience: Duration) {
-        let is_like = |member: Member| match member {
-            Member::Switch(_) => matches!(from, Member::Switch(_)),
-            Member::Node(_) => matches!(from, Member::Node(_)),
-        };
+        let is_like = |member: Member| discriminant(&member) == discriminant(&from);
         let answers =
             |(member, peer): (Member, &Peer)| is_like(member) && peer.contact == Contact::Answering;
         if !self.iter().any(answers) {

@@ -3,7 +3,7 @@
 use crate::controller::Controller;
 use crate::decisions::Level;
 use crate::fences::Reach;
-use cluster::{Fence, Member, Mutant, NodeId};
+use cluster::{Member, Mutant, NodeId};
 
 impl Controller {
     pub(crate) fn reach(&self) -> Reach<'_> {
@@ -20,9 +20,9 @@ impl Controller {
         let (missed, back) = (self.reach().nodes_to_fence(), self.reach().nodes_to_let_in());
         if !missed.is_empty() {
             let since = self.ledger.state.next_revision(self.now);
-            let fences = missed.iter().map(|node| Fence::new(*node, since));
-            self.ledger.state.map.fences.extend(fences);
-            self.ledger.state.map.fences.sort_by_key(|fence| fence.node);
+            for node in &missed {
+                self.ledger.state.map.fence_off(*node, since);
+            }
             let saw = format!("missed: {}", list(&missed));
             let did = "fence them: no switch sends them anything".to_owned();
             self.ledger.advance(self.now, Level::Trouble, saw, did);

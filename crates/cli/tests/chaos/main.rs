@@ -16,6 +16,8 @@ mod front;
 #[cfg(test)]
 mod outage;
 #[cfg(test)]
+mod probes;
+#[cfg(test)]
 mod redis_run;
 #[cfg(test)]
 mod redis_user;

@@ -9,7 +9,7 @@ use super::peer::Peer;
 use super::standing::Standing;
 use crate::decisions::Level;
 use crate::ledger::Ledger;
-use cluster::{Fence, Incarnation, Member, NodeId, NodeReport, Partition, Returned, StoreId};
+use cluster::{Incarnation, Member, NodeId, NodeReport, Partition, Returned, StoreId};
 use machine::Instant;
 
 /// A node that speaks, when it may be in another incarnation than before.
@@ -36,7 +36,10 @@ pub(crate) fn take_in(ledger: &mut Ledger, peer: &mut Peer, it: Arrival<'_>) -> 
     let (node, StoreId(store)) = (it.node, it.report.store);
     let is_known = ledger.state.stores.insert(node, it.report.store).is_some();
     if is_known && !peer.granted.is_over(it.now) {
-        fence_former_process(ledger, it);
+        // The process that had the former memory may run on, and nothing that this one says counts
+        // for that.
+        let since = ledger.state.next_revision(it.now);
+        ledger.state.map.fence_off(node, since).replaced = true;
         peer.replaced = peer.granted;
     }
     ledger.state.incarnations.insert(node, it.incarnation);
@@ -49,20 +52,6 @@ pub(crate) fn take_in(ledger: &mut Ledger, peer: &mut Peer, it: Arrival<'_>) -> 
         format!("take node {node} in"),
     );
     Standing::Accepted
-}
-
-/// The process that had the former memory may run on, and nothing that this one says counts for
-/// that.
-fn fence_former_process(ledger: &mut Ledger, it: Arrival<'_>) {
-    let since = ledger.state.next_revision(it.now);
-    let fences = &mut ledger.state.map.fences;
-    match fences.iter_mut().find(|fence| fence.node == it.node) {
-        Some(fence) => fence.replaced = true,
-        None => {
-            fences.push(Fence { replaced: true, ..Fence::new(it.node, since) });
-            fences.sort_by_key(|fence| fence.node);
-        }
-    }
 }
 
 /// A node that belongs to the cluster speaks in another incarnation than the one that its replicas

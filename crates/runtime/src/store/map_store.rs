@@ -14,6 +14,7 @@ use controller::{Saved, StoreStatus};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
+use xxhash_rust::xxh3::xxh3_128;
 
 /// Where the controller keeps what must outlive it. Nothing here takes long but loading: what
 /// waits for a network does so elsewhere, and calls when there is news.
@@ -82,6 +83,11 @@ pub enum SaveError {
     /// The store cannot be used any more.
     #[error("{0}")]
     Failed(String),
+}
+
+/// What tells a damaged map from a whole one, as it is written beside it.
+fn checksum(map: &[u8]) -> String {
+    format!("{:032x}", xxh3_128(map))
 }
 
 /// Nothing outlives the process.

@@ -9,6 +9,7 @@
 //! No embedded database does this: those we know panic on pages that have changed under them, or go
 //! back to the commit before.
 
+use super::checksum;
 use crate::private;
 use crate::store::StoreError;
 use serde::Serialize;
@@ -18,7 +19,6 @@ use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{ErrorKind, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
-use xxhash_rust::xxh3::xxh3_128;
 
 /// Layout of the file; raised when it changes. The first one was a database.
 const FORMAT: u32 = 2;
@@ -196,7 +196,7 @@ fn beside(path: &Path, ending: &str) -> PathBuf {
 
 /// The two lines before a value.
 fn head(body: &[u8]) -> Vec<u8> {
-    format!("{MAGIC}{FORMAT}\n{:032x}\n", xxh3_128(body)).into_bytes()
+    format!("{MAGIC}{FORMAT}\n{}\n", checksum(body)).into_bytes()
 }
 
 /// What follows the two lines.

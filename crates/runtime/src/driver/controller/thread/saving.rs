@@ -19,16 +19,9 @@ impl Thread {
             if self.saving.is_some() || self.clock.now() < self.save_at {
                 return Ok(());
             }
+            // It has ended already, or the store calls when it has.
             self.saving = Some(saved.map.revision);
             self.store.save(saved);
-            match self.store.poll_saved() {
-                Some(ended) => {
-                    let revision = self.saving.take().expect("it was begun");
-                    self.note_saved(revision, ended)?;
-                }
-                // It calls when it is done.
-                None => return Ok(()),
-            }
         }
     }
 

@@ -1,9 +1,9 @@
 //! The map as it lies in etcd: a head, and chunks that are small enough for one request each.
 
+use super::super::checksum;
 use super::api::{Api, Bytes, Found, Number};
 use crate::store::StoreError;
 use serde::{Deserialize, Serialize};
-use xxhash_rust::xxh3::xxh3_128;
 
 /// Layout of what is in etcd; raised when it changes.
 const FORMAT: u32 = 1;
@@ -42,7 +42,7 @@ impl Head {
             leader: leader.0,
             chunks: bytes.chunks(CHUNK_BYTES_MAX).len(),
             bytes: bytes.len(),
-            checksum: format!("{:032x}", xxh3_128(bytes)),
+            checksum: checksum(bytes),
         }
     }
 
@@ -67,7 +67,7 @@ pub(super) fn load(api: &Api) -> Result<(Known, Option<Vec<u8>>), StoreError> {
     let range = api.range("map", None).map_err(unreached)?;
     let revision = range.header.revision;
     let Some(found) = range.one() else { return Ok((Known::default(), None)) };
-    let head = Head::parse(&found).ok_or_else(|| damaged("its head is none"))?;
+    let head = Head::parse(&found).ok_or_else(|| damaged("its head cannot be read"))?;
     if head.format != FORMAT {
         let found = head.format;
         return Err(fail(format!(
@@ -87,8 +87,7 @@ pub(super) fn load(api: &Api) -> Result<(Known, Option<Vec<u8>>), StoreError> {
         };
         bytes.extend(chunk);
     }
-    let checksum = format!("{:032x}", xxh3_128(&bytes));
-    if bytes.len() != head.bytes || checksum != head.checksum {
+    if bytes.len() != head.bytes || checksum(&bytes) != head.checksum {
         return Err(damaged("its checksum is wrong"));
     }
     Ok((Known { changed: found.mod_revision }, Some(bytes)))

@@ -1,0 +1,106 @@
+//! Threads that read and write some keys all the time, and say what became of each request.
+
+use crate::cluster::{Cluster, Size};
+use crate::folder::Folder;
+use crate::watch::{RaiseOnDrop, Watch};
+use client::blocking::Space;
+use client::{Options, Outcome, PutOptions};
+use lab::plane::Plane;
+use machine::Instant;
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Duration;
+
+/// Every chain has all three nodes.
+const SIZE: Size = Size { nodes: NODES, clients: 2, plane: Plane::User };
+pub(crate) const NODES: u8 = 3;
+const KEYSPACE: &str = "\
+    [[keyspace]]\nname = \"default\"\nkind = \"hash\"\npartitions = 6\nreplicas = 3\n";
+/// Keys, spread over the partitions; each is read by one thread and written by another.
+const KEYS: u8 = 8;
+/// How many there are.
+pub(crate) const PROBERS: usize = 2 * KEYS as usize;
+/// How long a thread rests between two requests: what is measured is late by this at most, and the
+/// machine is not measured instead of Keyway.
+const REST: Duration = Duration::from_millis(5);
+
+/// A request, and what became of it.
+#[derive(Debug)]
+pub(crate) struct Asked {
+    /// Who asked.
+    pub(crate) prober: usize,
+    pub(crate) called: Instant,
+    pub(crate) returned: Instant,
+    /// Why it failed, if it did.
+    pub(crate) failure: Option<String>,
+}
+
+/// Starts a cluster, and has it asked all the time while `work` does something to it. Each request
+/// waits for its answer for as long as `deadline`.
+pub(crate) fn while_asked<T>(
+    folder: Folder,
+    deadline: Duration,
+    work: impl FnOnce(&mut Cluster, &Receiver<Asked>) -> T,
+) -> T {
+    let mut cluster = Cluster::start(SIZE, KEYSPACE, folder);
+    let options = Options { deadline, ..Options::default() };
+    let watch = cluster.watch.clone();
+    let spaces: Vec<Space> = (0..SIZE.clients)
+        .map(|host| cluster.client(host, options).keyspace("default").expect("all is up"))
+        .collect();
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let (sender, requests) = channel();
+        for prober in 0..PROBERS {
+            let space = &spaces[prober % spaces.len()];
+            let (stop, watch, sender) = (&stop, &watch, sender.clone());
+            scope.spawn(move || probe(prober, space, watch, stop, &sender));
+        }
+        // Ends the probers also if the test fails, or they would be waited for in vain.
+        let _stop = RaiseOnDrop(&stop);
+        work(&mut cluster, &requests)
+    })
+}
+
+/// Even probers read a key, odd ones write it.
+pub(crate) fn is_read(prober: usize) -> bool {
+    prober.is_multiple_of(2)
+}
+
+fn probe(prober: usize, space: &Space, watch: &Watch, stop: &AtomicBool, asked: &Sender<Asked>) {
+    let key = format!("key-{}", prober / 2).into_bytes();
+    while !stop.load(Ordering::Relaxed) {
+        let called = watch.now();
+        let failure = if is_read(prober) {
+            why_not(&space.get(&key))
+        } else {
+            why_not(&space.put(&key, b"value", PutOptions::default()))
+        };
+        let returned = watch.now();
+        if asked.send(Asked { prober, called, returned, failure }).is_err() {
+            return;
+        }
+        watch.wait_until(returned + REST);
+    }
+}
+
+fn why_not<T: fmt::Debug>(outcome: &Outcome<T>) -> Option<String> {
+    (!outcome.is_done()).then(|| format!("{outcome:?}"))
+}
+
+/// The least of these times that this part of them does not exceed.
+pub(crate) fn percentile(times: &[Duration], percent: usize) -> Duration {
+    let mut sorted = times.to_vec();
+    sorted.sort();
+    let place = (sorted.len() * percent).div_ceil(100).max(1) - 1;
+    sorted.get(place).copied().expect("something was measured")
+}
+
+#[test]
+fn a_percentile_is_one_of_the_times() {
+    let times: Vec<Duration> = (1..=200).rev().map(Duration::from_millis).collect();
+    let at = |percent| percentile(&times, percent).as_millis();
+    assert_eq!([at(50), at(99), at(100)], [100, 198, 200]);
+    assert_eq!(percentile(&times[..1], 99), times[0]);
+}
