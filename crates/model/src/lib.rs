@@ -51,13 +51,15 @@
 //! # What is not in the model
 //!
 //! Expiry, ranges, several keys (versions are per partition, but one key uses all of them),
-//! sessions that end because time has passed, overload, how long anything takes, and writes to a
-//! disk that are lost in a crash. The simulator has all of these. Older copies of stores that are
-//! put back, and the comparison that finds them, have a model of their own ([`Returning`]).
+//! sessions that end because time has passed, overload, and how long anything takes. The simulator
+//! has all of these. Three things have models of their own: disks that lag behind what was said
+//! ([`durable`]), older copies of stores that are put back ([`Returning`]), and takeovers that do
+//! not wait for leases ([`fence`]).
 
 mod bug;
 mod check;
 mod controller;
+pub mod durable;
 pub mod fence;
 mod history;
 mod live;

@@ -1,6 +1,7 @@
 //! Runs the model checker on chosen bounds, or tells the stories of bugs.
 
 use clap::Parser;
+use model::durable;
 use model::fence;
 use model::{Bug, ReturnBug, Scope, Verdict, exhaust, hunt, hunt_return, stuck};
 use std::fmt;
@@ -23,6 +24,9 @@ struct Options {
     /// The model of fences instead.
     #[arg(long, conflicts_with_all = ["long", "stuck"])]
     fences: bool,
+    /// The model of disks that are late instead.
+    #[arg(long, conflicts_with_all = ["stuck", "fences"])]
+    disks: bool,
     /// Threads of the checker.
     #[arg(long, default_value_t = 2)]
     threads: usize,
@@ -32,6 +36,8 @@ fn main() -> ExitCode {
     let options = Options::parse();
     let holds = if options.fences {
         fences(&options)
+    } else if options.disks {
+        disks(&options)
     } else if options.bugs {
         ReturnBug::ALL.into_iter().for_each(tell_return);
         Bug::all().into_iter().filter(|bug| tell(&bug.name(), &hunt(*bug))).count() == 0
@@ -61,6 +67,20 @@ fn fences(options: &Options) -> bool {
     let scopes = fence::Scope::everyday();
     let named = scopes.iter().filter(|scope| scope.name.contains(part));
     let holds = |scope: &&fence::Scope| tell(scope.name, &fence::exhaust(scope, options.threads));
+    named.filter(|scope| !holds(scope)).count() == 0
+}
+
+/// Tells what the checker found in the model of late disks, and whether all is well.
+fn disks(options: &Options) -> bool {
+    if options.bugs {
+        let bugs = durable::Bug::ALL.into_iter();
+        return bugs.filter(|bug| tell(&format!("{bug:?}"), &durable::hunt(*bug))).count() == 0;
+    }
+    let part = options.scope.as_deref().unwrap_or_default();
+    let scopes = if options.long { durable::Scope::long() } else { durable::Scope::everyday() };
+    let named = scopes.iter().filter(|scope| scope.name.contains(part));
+    let holds =
+        |scope: &&durable::Scope| tell(scope.name, &durable::exhaust(scope, options.threads));
     named.filter(|scope| !holds(scope)).count() == 0
 }
 
