@@ -12,6 +12,11 @@ impl Progress {
         Self::new(what, Some(of), "{human_pos}/{human_len}")
     }
 
+    /// Counts thousandths of what nobody counts otherwise.
+    pub fn permille(what: &'static str) -> Self {
+        Self::new(what, Some(1_000), "{percent} %")
+    }
+
     /// Counts bytes; of a pipe nobody knows how many there are.
     pub fn bytes(what: &'static str, of: Option<u64>) -> Self {
         Self::new(what, of, "{binary_bytes}/{binary_total_bytes}")

@@ -218,6 +218,8 @@ fn keyspaces_of_the_configuration_are_created_however_the_nodes_come_and_go() {
     assert!(ran.stderr.contains("the cluster is starting: keyspace \"default\""), "{ran:#?}");
     assert!(ran.stderr.contains("not heard of yet: node 2"), "{ran:#?}");
     assert!(!ran.stderr.contains("to create it"), "{ran:#?}");
+    let ran = processes.ask("gateway --listen 127.0.0.1:0").expect(3);
+    assert!(ran.stderr.contains("the cluster is starting: keyspace \"default\""), "{ran:#?}");
     processes.kill(&node(1));
     let lease_left = |status: &Value| {
         let left = &member(status, &serde_json::json!({ "node": 1 }))["lease_ms_left"];

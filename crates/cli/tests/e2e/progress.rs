@@ -78,3 +78,16 @@ fn exports_and_imports_show_how_much_is_done() {
         assert_eq!(ran.stdout, piped.stdout);
     }
 }
+
+#[test]
+fn a_comparison_shows_how_far_it_is() {
+    let up = Up::start(&["--nodes", "2", "--replicas", "2", "--partitions", "4"]);
+    let entries: String = (0..20_000).map(|n| format!("key{n}\tvalue\n")).collect();
+    up.run_with_input(&["mset", "-"], entries.as_bytes()).expect(0);
+    let piped = up.run(&["cluster", "verify"]).expect(0);
+    assert_eq!(piped.stderr, "");
+    let Some(ran) = on_terminal(Some(&up), &["cluster", "verify"]) else { return };
+    let ran = ran.expect(0);
+    assert!(ran.stderr.contains("comparing [") && ran.stderr.contains(" %, "), "{:?}", ran.stderr);
+    assert_eq!(ran.stdout, piped.stdout);
+}

@@ -6,11 +6,11 @@ use console::admin::Admin;
 use console::chart::grouped;
 use console::exit::{Failure, Verdict};
 use console::out;
+use console::progress::Progress;
 use console::shared::Shared;
 use controller::VerifyStatus;
 use runtime::admin::Verify;
 use std::fmt::Write as _;
-use std::io::IsTerminal as _;
 use std::time::Duration;
 
 /// Compare what the nodes of each chain hold, while they serve.
@@ -43,26 +43,18 @@ impl Args {
         let before = admin.status()?.verify.map_or(0, |last| last.number);
         let partition = self.partition.map(PartitionId);
         admin.verify(&Verify { partition, mend: self.mend })?;
-        let progress = std::io::stderr().is_terminal() && !shared.json;
+        let mut progress: Option<Progress> = None;
         loop {
             let Some(status) = admin.status()?.verify.filter(|it| it.number > before) else {
                 let why = "the controller that was asked has ended: ask again";
                 return Err(Failure::Other(anyhow!(why)));
             };
             if status.done == status.partitions {
-                if progress {
-                    out::tell(format_args!("\r{:<60}\r", ""));
-                }
+                drop(progress);
                 return report(&status, shared);
             }
-            if progress {
-                let VerifyStatus { done, partitions, permille, found, .. } = status;
-                let keys = found.keys;
-                let percent = permille / 10;
-                out::tell(format_args!(
-                    "\r{percent:>3} %, {done} of {partitions} partitions, {keys} keys   "
-                ));
-            }
+            let known = || Progress::permille("comparing");
+            progress.get_or_insert_with(known).set(status.permille.into());
             pause();
         }
     }
