@@ -149,6 +149,7 @@ impl Samples {
         self.add_single(&metric::NODE_EXPIRED, nodes, |shard| shard.counters.expired);
         self.add_single(&metric::NODE_COLLECTED, nodes, |shard| shard.counters.collected);
         self.add_single(&metric::NODE_PARTS_DROPPED, nodes, |shard| shard.counters.parts_dropped);
+        self.add_single(&metric::NODE_NOTES_IGNORED, nodes, |shard| shard.counters.notes_ignored);
         self.add_single(&metric::NODE_SCANNED, nodes, |shard| shard.counters.scanned);
         self.add_single(&metric::NODE_LONG_TURNS, nodes, |shard| shard.long_turns);
         self.add_single(&metric::NODE_UPLOADS, nodes, |shard| shard.uploads as u64);

@@ -3401,6 +3401,14 @@ pub mod metric {
         labels: &["node"],
         help: "Parts of big values removed: of values that were replaced, and of uploads that were given up.",
     };
+    /// Notes that the node's store keeps of its partitions, beside records, that made no sense when they were read, and were left out.
+    pub const NODE_NOTES_IGNORED: Metric = Metric {
+        name: "keyway_node_notes_ignored",
+        kind: Kind::Counter,
+        unit: None,
+        labels: &["node"],
+        help: "Notes that the node's store keeps of its partitions, beside records, that made no sense when they were read, and were left out.",
+    };
     /// Records looked at for scans and counts. A count of whole partitions looks at none.
     pub const NODE_SCANNED: Metric = Metric {
         name: "keyway_node_scanned",

@@ -144,7 +144,7 @@ impl<E: Engine> Node<E> {
             let caught_up = replica_record.is_some_and(|replica_record| replica_record.caught_up);
             let mut replica = Replica::new(partition.clone(), directory.me, ordered, caught_up);
             replica.begin_above(E::FOUND);
-            replica.restore(now, ctx.engine, ctx.timers);
+            ctx.counters.notes_ignored += replica.restore(now, ctx.engine, ctx.timers);
             if is_new && replica.member.is_learner() {
                 ctx.engine.hide_found(id);
             }

@@ -13,79 +13,86 @@ use machine::Instant;
 use wire::{Body, Header, Packet, PartKey, Version};
 
 impl Replica {
-    /// Takes in whatever the engine remembers of the partition.
-    pub(crate) fn restore<E: Engine>(&mut self, now: Instant, engine: &E, timers: &mut Timers) {
-        engine.notes(self.member.id(), |name, note| self.remember(now, name, note, timers));
+    /// Takes in whatever the engine remembers of the partition; tells how many of its notes make no
+    /// sense, and were left out.
+    pub(crate) fn restore<E: Engine>(
+        &mut self,
+        now: Instant,
+        engine: &E,
+        timers: &mut Timers,
+    ) -> u64 {
+        let mut left_out = 0;
+        engine.notes(self.member.id(), |name, note| {
+            left_out += u64::from(self.remember(now, name, note, timers).is_none());
+        });
+        left_out
     }
 
-    fn remember(&mut self, now: Instant, name: &[u8], note: &[u8], timers: &mut Timers) {
-        match name.split_first() {
-            Some((b'c', [])) => {
-                if let ([last, stable, sum, collected, digest], []) = note.as_chunks::<8>() {
-                    let [last, stable, sum, collected, digest] =
-                        [last, stable, sum, collected, digest].map(|it| u64::from_be_bytes(*it));
-                    self.digest = Digest(digest);
-                    let [last, stable, collected] = [last, stable, collected].map(Version::new);
-                    self.restore_counters(last, (stable, sum), collected);
-                }
+    /// Takes one note in. `None` if it makes no sense.
+    fn remember(
+        &mut self,
+        now: Instant,
+        name: &[u8],
+        note: &[u8],
+        timers: &mut Timers,
+    ) -> Option<()> {
+        match name.split_first()? {
+            (b'c', []) => {
+                let [last, stable, sum, collected, digest] = words(note)?;
+                self.digest = Digest(digest);
+                let [last, stable, collected] = [last, stable, collected].map(Version::new);
+                self.restore_counters(last, (stable, sum), collected);
             }
-            Some((b'f', [])) => {
-                if let ([forgotten], []) = note.as_chunks::<8>() {
-                    self.sessions.lacks_up_to(Version::new(u64::from_be_bytes(*forgotten)));
-                }
+            (b'f', []) => {
+                let [forgotten] = words(note)?;
+                self.sessions.lacks_up_to(Version::new(forgotten));
             }
             // Counters come before it and the next, by the order of the names.
-            Some((b'e', client)) => {
-                if let (Ok(client), ([newest], [])) = (client.try_into(), note.as_chunks::<8>()) {
-                    let newest = Version::new(u64::from_be_bytes(*newest)).min(self.last_version);
-                    self.sessions.ended.note(now, u64::from_be_bytes(client), newest);
-                }
+            (b'e', client) => {
+                let ([client], [newest]) = (words(client)?, words(note)?);
+                let newest = Version::new(newest).min(self.last_version);
+                self.sessions.ended.note(now, client, newest);
             }
-            Some((b'g', upload)) if PartKey::parse(upload).is_some() => {
+            (b'g', upload) => {
+                PartKey::parse(upload)?;
                 self.uploads.go_on_dropping(upload);
             }
-            Some((b'v', version)) => {
-                if let Ok(version) = version.try_into().map(u64::from_be_bytes) {
-                    self.history.restore(Version::new(version));
-                }
+            (b'v', version) => {
+                let [version] = words(version)?;
+                self.history.restore(Version::new(version));
             }
-            Some((b'p', _)) => {
-                self.remember_pending(now, note, timers);
-            }
-            Some((b's', id)) => {
-                let ([client, seq], []) = id.as_chunks::<8>() else { return };
-                let Some((outcome, floor)) = Outcome::from_note(note) else { return };
-                let (client, seq) = (u64::from_be_bytes(*client), u64::from_be_bytes(*seq));
+            (b'p', _) => self.remember_pending(now, note, timers)?,
+            (b's', id) => {
+                let [client, seq] = words(id)?;
+                let (outcome, floor) = Outcome::from_note(note)?;
                 self.sessions.record(now, (client, seq), floor, self.last_version, outcome);
             }
-            Some((b'm', key)) => {
-                let can_be = |registration: &Registration| {
-                    is_plausible_revision(now, registration.generation.order())
-                        && registration.version.is_plausible()
-                };
-                if let Some(registration) = Registration::from_note(note).filter(can_be) {
-                    self.registrations.change(key, registration);
+            (b'm', key) => {
+                let registration = Registration::from_note(note)?;
+                let is_known = is_plausible_revision(now, registration.generation.order());
+                if !is_known || !registration.version.is_plausible() {
+                    return None;
                 }
+                self.registrations.change(key, registration);
             }
-            Some((b't', key)) => {
-                if let Some(delegations) =
-                    Delegations::from_note(note).filter(|it| it.are_plausible(now))
-                {
-                    self.delegations.restore(key, delegations);
-                }
+            (b't', key) => {
+                let delegations = Delegations::from_note(note)?;
+                let delegations = Some(delegations).filter(|it| it.are_plausible(now))?;
+                self.delegations.restore(key, delegations);
             }
-            _ => {}
+            _ => return None,
         }
+        Some(())
     }
 
-    fn remember_pending(&mut self, now: Instant, note: &[u8], timers: &mut Timers) {
-        let Ok(packet) = Packet::parse(note) else { return };
-        let Ok(Body::ChainWrite { fixed, key, value }) = packet.body() else { return };
+    fn remember_pending(&mut self, now: Instant, note: &[u8], timers: &mut Timers) -> Option<()> {
+        let packet = Packet::parse(note).ok()?;
+        let Ok(Body::ChainWrite { fixed, key, value }) = packet.body() else { return None };
         let header = Header::read(packet.header());
         let write = Write { header, fixed, key, value };
-        if self.check_numbers(now, &header, &Body::ChainWrite { fixed, key, value }).is_ok() {
-            self.insert_pending(now, &write, now, timers);
-        }
+        self.check_numbers(now, &header, &Body::ChainWrite { fixed, key, value }).ok()?;
+        self.insert_pending(now, &write, now, timers);
+        Some(())
     }
 
     /// Keeps the partition's counters as a note, with the change that they count: an engine may
@@ -102,4 +109,11 @@ impl Replica {
         engine.note(self.member.id(), b"c", Some(&note));
         self.history.drop_summed(engine, self.member.partition.id);
     }
+}
+
+/// So many numbers, and nothing else.
+fn words<const N: usize>(bytes: &[u8]) -> Option<[u64; N]> {
+    let (words, []) = bytes.as_chunks::<8>() else { return None };
+    let words: &[[u8; 8]; N] = words.try_into().ok()?;
+    Some(words.map(u64::from_be_bytes))
 }

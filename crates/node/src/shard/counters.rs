@@ -24,6 +24,8 @@ pub struct Counters {
     pub parts_dropped: u64,
     /// `keyway_node_sessions_forgotten`.
     pub sessions_forgotten: u64,
+    /// `keyway_node_notes_ignored`.
+    pub notes_ignored: u64,
     /// `keyway_node_scanned`.
     pub scanned: u64,
     /// `keyway_node_syncs`.
@@ -57,6 +59,7 @@ impl Default for Counters {
             collected: 0,
             parts_dropped: 0,
             sessions_forgotten: 0,
+            notes_ignored: 0,
             scanned: 0,
             syncs: 0,
             verified: 0,

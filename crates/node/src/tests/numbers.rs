@@ -248,6 +248,33 @@ fn a_store_that_was_poisoned_does_not_end_the_node() {
 }
 
 #[test]
+fn notes_of_a_store_that_make_no_sense_are_counted_and_left_out() {
+    let mut chain = Chain::new(3);
+    chain.put(b"k", b"v");
+    chain.run();
+    let impossible = [MAX.to_be_bytes(); 4].concat();
+    let notes: [(&[u8], &[u8]); 9] = [
+        (b"c", b"short"),
+        (b"f", b"short"),
+        (b"e1234567", &[0; 8]),
+        (b"gno part", &[]),
+        (b"v1", &[]),
+        (b"p12345678", b"no packet"),
+        (b"s12345678", &[0; 8]),
+        (b"mkey", &impossible),
+        (b"tkey", &impossible),
+    ];
+    for (name, note) in notes {
+        crate::engine::Engine::note(chain.nodes[1].engine_mut(), PartitionId(1), name, Some(note));
+    }
+    chain.restart(1);
+    chain.run();
+    assert_eq!(chain.nodes[1].counters().notes_ignored, notes.len() as u64);
+    assert_eq!(chain.nodes[0].counters().notes_ignored, 0);
+    chain.works();
+}
+
+#[test]
 fn who_asks_without_a_switch_is_answered_where_it_asks_from() {
     let mut chain = Chain::new(1);
     let stamped = chain.stamped(Op::Get, b"k", 1);

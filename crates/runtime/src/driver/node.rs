@@ -322,7 +322,17 @@ impl<E: ShardEngine> Driven for Shard<E> {
         let Command { wanted: Wanted { install, clock, lease, direct, hot, verify }, answer } =
             command;
         if let Some(assignment) = install {
+            let before = self.node.counters().notes_ignored;
             self.node.install(now, &assignment);
+            let ignored = self.node.counters().notes_ignored - before;
+            if ignored > 0 {
+                tracing::warn!(
+                    node = assignment.node.0,
+                    ignored,
+                    "notes beside the records make no sense and are left out: the store is damaged; \
+                     have its partitions compared (keyway cluster verify)"
+                );
+            }
         }
         if let Some(clock) = clock {
             self.node.set_clock(&clock);
