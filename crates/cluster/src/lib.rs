@@ -36,7 +36,7 @@ pub use order::{
     PartitionCount, Report, Settled, SwitchControl, SwitchCounters, SwitchTables,
 };
 pub use range_table::RangeTable;
-pub use record::{NodeRecord, ShardRecord};
+pub use record::{NodeRecord, ShardRecord, SwitchRecord};
 pub use resources::{Resources, Stored, Volume};
 pub use term::{Leader, Superior, Term, Unheeded};
 pub use verify::{DIFFERENCES_MAX, Difference, Findings, Verification, VerifyOrder};

@@ -42,6 +42,14 @@ pub struct NodeRecord {
     pub assignment: Option<Assignment>,
 }
 
+/// What a switch follows: `GET /v1/record` of its admin server. It keeps nothing on record, but as
+/// long as it runs it knows what nodes may not have been told yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SwitchRecord {
+    /// Revision of its tables; 0 for none.
+    pub revision: Revision,
+}
+
 impl NodeRecord {
     /// Whether it has never followed any map: its memory is new.
     #[must_use]

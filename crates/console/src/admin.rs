@@ -2,7 +2,7 @@
 
 use crate::exit::Failure;
 use anyhow::anyhow;
-use cluster::{KeyspaceId, Map, Match, NodeId, NodeRecord};
+use cluster::{KeyspaceId, Map, Match, NodeId, NodeRecord, SwitchRecord};
 use controller::{KeyspaceSpec, MemberState, Status};
 use runtime::admin::NewNode;
 use runtime::clock::Clock;
@@ -173,15 +173,8 @@ pub fn records(
     nodes: &[(NodeId, SocketAddr)],
     timeout: Duration,
 ) -> Vec<(NodeId, Result<NodeRecord, String>)> {
-    let agent = agent(timeout);
     let ask = |id: NodeId, at: SocketAddr| -> Result<NodeRecord, String> {
-        let answer = agent.get(url(at, "/v1/record")).call();
-        let mut answer = answer.map_err(|error| format!("no node answers at {at} ({error})"))?;
-        if !answer.status().is_success() {
-            return Err(format!("{at} does not say what it has on record: {}", why(answer)));
-        }
-        let body = answer.body_mut().with_config().limit(ANSWER_BYTES_MAX).read_json();
-        let record: NodeRecord = body.map_err(|error| format!("{at}: {error}"))?;
+        let record: NodeRecord = record_at(at, timeout)?;
         let other = record.node;
         if other == id { Ok(record) } else { Err(format!("{at} is the address of node {other}")) }
     };
@@ -193,6 +186,21 @@ pub fn records(
         });
         answers.collect()
     })
+}
+
+/// What the switch with this admin address follows, or why it does not say so.
+pub fn switch_record(at: SocketAddr, timeout: Duration) -> Result<SwitchRecord, String> {
+    record_at(at, timeout)
+}
+
+fn record_at<T: DeserializeOwned>(at: SocketAddr, timeout: Duration) -> Result<T, String> {
+    let answer = agent(timeout).get(url(at, "/v1/record")).call();
+    let mut answer = answer.map_err(|error| format!("nobody answers at {at} ({error})"))?;
+    if !answer.status().is_success() {
+        return Err(format!("{at} does not say what it has on record: {}", why(answer)));
+    }
+    let body = answer.body_mut().with_config().limit(ANSWER_BYTES_MAX).read_json();
+    body.map_err(|error| format!("{at}: {error}"))
 }
 
 /// What the program in the kernel of the switch with this admin address does with requests for a

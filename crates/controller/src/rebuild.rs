@@ -17,7 +17,7 @@ use crate::saved::{FORMAT, Saved};
 use chains::Chains;
 use cluster::{
     Assignment, Fence, KeyName, Map, MaybeMutant, Mutant, NodeId, NodeRecord, NodeSpec, Partition,
-    Standby, StoreId, is_plausible_revision,
+    Standby, StoreId, SwitchRecord, is_plausible_revision,
 };
 use machine::Instant;
 use serde::Serialize;
@@ -32,6 +32,8 @@ pub struct Basis<'a> {
     pub config: &'a ControllerConfig,
     /// What nodes have on record.
     pub records: &'a [NodeRecord],
+    /// What switches follow, as far as they say so: revisions that no node may have heard of.
+    pub switches: &'a [SwitchRecord],
     /// Nodes that are gone for good, or whose memory counts for nothing: what only they have
     /// acknowledged is lost.
     pub without: &'a BTreeSet<NodeId>,
@@ -73,8 +75,8 @@ pub struct NodePart {
     pub without: bool,
 }
 
-/// Revisions that are skipped: more than a controller can have given out that no node which is
-/// asked has heard of. They follow the time in milliseconds, so this is a minute.
+/// Revisions that are skipped: more than a controller can have given out that nobody who is asked
+/// has heard of. They follow the time in milliseconds, so this is a minute.
 const REVISIONS_SKIPPED: u64 = 60_000;
 
 /// Makes a map from what nodes have on record.
@@ -229,9 +231,11 @@ fn check_complete(
 /// A revision above all that anybody can know of.
 fn next_revision(basis: &Basis<'_>, now: Instant) -> Result<Revision, RebuildError> {
     let plausible = |revision: &Revision| is_plausible_revision(now, *revision);
-    let recorded = basis.records.iter().map(|it| it.revision).filter(plausible);
-    let older = basis.older.map(|it| it.map.revision).filter(plausible);
-    let last = recorded.chain(older).max().unwrap_or_default().get().max(now.unix_ms());
+    let recorded = basis.records.iter().map(|it| it.revision);
+    let followed = basis.switches.iter().map(|it| it.revision);
+    let older = basis.older.map(|it| it.map.revision);
+    let known = recorded.chain(followed).chain(older).filter(plausible);
+    let last = known.max().unwrap_or_default().get().max(now.unix_ms());
     last.checked_add(REVISIONS_SKIPPED).map(Revision::new).ok_or_else(error::exhausted)
 }
 

@@ -8,6 +8,7 @@
 //! | `PUT /v1/order` | a `cluster::Order`, answered by a `cluster::Report` (one switch or node) |
 //! | `GET /v1/alerts?heard=N` | how many alerts a node has given, once that is not N (one node) |
 //! | `GET /v1/record` | a `cluster::NodeRecord`: what it has on record of the map (one node) |
+//! | `GET /v1/record` | a `cluster::SwitchRecord`: what it follows (one switch) |
 //! | `GET /v1/explain?keyspace=ID&match=HEX` | `driver::InKernel` (switch in the kernel) |
 //! | `GET /v1/explain/hot?keyspace=ID&keyhash=HEX` | `switch::HotExplanation`, or null (switch) |
 //! | `GET /v1/status` | `controller::Status` (controller) |
@@ -124,10 +125,14 @@ fn router(roles: Roles) -> Router {
     let mut router = Router::new();
     if let Some(member) = roles.member() {
         let limit = DefaultBodyLimit::max(ORDER_SIZE_MAX);
-        if let MemberHandle::Node(node) = &member {
-            router = router.route("/v1/alerts", get(listen).with_state(node.clone()));
-            router = router.route("/v1/record", get(record::show).with_state(node.clone()));
-        }
+        router = match &member {
+            MemberHandle::Node(node) => router
+                .route("/v1/alerts", get(listen).with_state(node.clone()))
+                .route("/v1/record", get(record::of_node).with_state(node.clone())),
+            MemberHandle::Switch(switch) => {
+                router.route("/v1/record", get(record::of_switch).with_state(switch.clone()))
+            }
+        };
         let state = Orders::of(member);
         let order = put(take_order).layer(limit).with_state(state);
         router = router.route("/v1/order", order);

@@ -5,7 +5,7 @@ use crate::{Controller, ControllerConfig, Saved};
 use cluster::{
     Assignment, ClusterId, Epoch, Incarnation, Keyspace, KeyspaceId, KeyspaceKind, Map, Match,
     MaybeMutant, NodeId, NodeRecord, NodeSpec, Partition, PartitionId, Returned, Selection,
-    StoreId,
+    StoreId, SwitchRecord,
 };
 use machine::Instant;
 use std::collections::{BTreeMap, BTreeSet};
@@ -109,6 +109,7 @@ fn try_with(records: &[NodeRecord], without: &[u16]) -> Result<Rebuilt, RebuildE
     let basis = Basis {
         config: &config,
         records,
+        switches: &[],
         without: &without,
         older: None,
         mutant: MaybeMutant::default(),
@@ -338,6 +339,24 @@ fn what_was_decided_and_told_to_nobody_is_empty_and_there() {
 }
 
 #[test]
+fn a_revision_that_only_a_switch_follows_is_not_given_out_again() {
+    let (config, without) = (config(), BTreeSet::new());
+    let ahead = Revision::new(NOW.unix_ms() + 200_000);
+    let impossible = Revision::new(u64::MAX);
+    let switches = [ahead, impossible].map(|revision| SwitchRecord { revision });
+    let basis = Basis {
+        config: &config,
+        records: &records(),
+        switches: &switches,
+        without: &without,
+        older: None,
+        mutant: MaybeMutant::default(),
+    };
+    let revision = rebuild(&basis, NOW).unwrap().saved.map.revision;
+    assert!(ahead < revision && revision < impossible);
+}
+
+#[test]
 fn records_that_contradict_each_other_or_cannot_be_are_refused() {
     let contradict = |what: fn(&mut Partition)| {
         let mut all = records();
@@ -378,8 +397,8 @@ fn what_an_older_store_knows_and_no_node_does_is_kept() {
     }
     let rebuilt = |older: &Saved| {
         let (config, records, without) = (&config, &records, &without);
-        let basis =
-            Basis { config, records, without, older: Some(older), mutant: MaybeMutant::default() };
+        let (older, mutant) = (Some(older), MaybeMutant::default());
+        let basis = Basis { config, records, switches: &[], without, older, mutant };
         rebuild(&basis, NOW).unwrap().saved
     };
     let saved = rebuilt(&older);

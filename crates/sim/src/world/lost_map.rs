@@ -7,7 +7,7 @@ use super::faults::{Harm, Relief};
 use super::process::State;
 use crate::queue::Event;
 use crate::role::Role;
-use cluster::{Incarnation, MaybeMutant, NodeId, NodeRecord, ShardRecord};
+use cluster::{Incarnation, MaybeMutant, NodeId, NodeRecord, ShardRecord, SwitchRecord};
 use controller::{Basis, Saved, rebuild};
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -111,11 +111,15 @@ impl World {
         }
         let records: Vec<NodeRecord> = (0..self.cast.nodes).map(|node| self.record(node)).collect();
         let config = self.controller_config();
+        let pipelines = self.switches.iter().filter_map(|it| it.pipeline.as_ref());
+        let switches: Vec<SwitchRecord> =
+            pipelines.map(|it| SwitchRecord { revision: it.revision() }).collect();
         let without = BTreeSet::new();
         let mutant = self.options.mutant.map(MaybeMutant::of).unwrap_or_default();
         let basis = Basis {
             config: &config,
             records: &records,
+            switches: &switches,
             without: &without,
             older: older.as_ref(),
             mutant,

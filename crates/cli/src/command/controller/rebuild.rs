@@ -3,7 +3,7 @@
 mod plan;
 
 use crate::command::role::private_files;
-use cluster::{ClusterId, Lease, NodeId, NodeRecord};
+use cluster::{ClusterId, Lease, NodeId, NodeRecord, SwitchRecord};
 use console::admin;
 use console::answer::Answer;
 use console::exit::{Failure, Verdict};
@@ -64,6 +64,8 @@ struct Found {
     config: ControllerConfig,
     store: Replaced,
     records: Vec<NodeRecord>,
+    /// Of those that answer.
+    switches: Vec<SwitchRecord>,
     /// Why others said nothing.
     silent: BTreeMap<NodeId, String>,
 }
@@ -80,6 +82,7 @@ impl Args {
         let basis = Basis {
             config: &found.config,
             records: &found.records,
+            switches: &found.switches,
             without: &without,
             older: found.store.older(),
             mutant: cluster::MaybeMutant::default(),
@@ -181,8 +184,10 @@ fn ask_nodes(path: &Path, timeout: Duration) -> Result<Found, Failure> {
             Err(why) => drop(silent.insert(node, why)),
         }
     }
+    let asked = config.switches.iter().map(|it| admin::switch_record(it.admin, timeout));
+    let switches = asked.filter_map(Result::ok).collect();
     let config = config.controller_config(ClusterId::default());
-    Ok(Found { config, store, records, silent })
+    Ok(Found { config, store, records, switches, silent })
 }
 
 /// Reads what the nodes of a cluster in one process have on record.
@@ -197,7 +202,7 @@ fn read_stores(data: &Path) -> Result<Found, Failure> {
     // Before the store is taken, which makes its directory.
     let (config, records) = up::records_of(data).map_err(failed)?;
     let store = Replaced::of_up(data).map_err(not_taken)?;
-    Ok(Found { config, store, records, silent: BTreeMap::new() })
+    Ok(Found { config, store, records, switches: Vec::new(), silent: BTreeMap::new() })
 }
 
 /// The first node that has a lease.
