@@ -150,6 +150,12 @@ impl Partition {
         replica_records.into_iter().find(|(id, _)| **id == node).map(|(_, since)| *since)
     }
 
+    /// Whether this node has been the same incarnation since the chain was last compared.
+    #[must_use]
+    pub fn has_stayed(&self, node: NodeId) -> bool {
+        !self.returned.iter().any(|it| it.node == node)
+    }
+
     /// Whether `at` is one of its match values.
     #[must_use]
     pub fn holds(&self, at: Match) -> bool {

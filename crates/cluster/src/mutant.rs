@@ -170,6 +170,8 @@ pub enum Mutant {
     TrustTheForgetful,
     /// Controller: members that came back are not compared with the others.
     OpenUncompared,
+    /// Controller: a member that came back and was not compared goes on as soon as leases allow.
+    GoOnUncompared,
     /// Controller: a store that lacks the incarnation that its node was known by passes for the
     /// newest.
     BelieveAnyPast,
@@ -193,7 +195,7 @@ pub enum Mutant {
 
 impl Mutant {
     /// Every mutant.
-    pub const ALL: [Self; 87] = [
+    pub const ALL: [Self; 88] = [
         Self::ForgetRequests,
         Self::RetryElsewhere,
         Self::IgnoreBase,
@@ -273,6 +275,7 @@ impl Mutant {
         Self::HandOverEarly,
         Self::TrustTheForgetful,
         Self::OpenUncompared,
+        Self::GoOnUncompared,
         Self::BelieveAnyPast,
         Self::BelieveLastVersion,
         Self::BelieveAnyMap,

@@ -25,6 +25,7 @@ use plan::{Case, Outlook, Reason, Sight, Step};
 use replica_counts::{Intent, Intents, Tally};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 use wire::Revision;
 
 /// The chains, as far as they are to change. What is remembered between steps can all be lost: it
@@ -48,6 +49,8 @@ pub(crate) struct Chains {
 pub(crate) struct Seen<'a> {
     pub(crate) now: Instant,
     pub(crate) members: &'a Members,
+    /// How long leases last.
+    pub(crate) lease: Duration,
     pub(crate) mutant: MaybeMutant,
 }
 
@@ -263,6 +266,8 @@ impl Seen<'_> {
             let peer = self.members.node(node.id)?;
             let sight = Sight {
                 gone: reach.is_out(node.id),
+                given_up: peer.is_given_up(self.now, self.lease)
+                    || self.mutant.is(Mutant::GoOnUncompared),
                 serving: peer.is_serving(),
                 steady: peer.steady_at <= self.now,
                 outlasts: members.outlasts(node.id),

@@ -244,6 +244,7 @@ impl Controller {
         let ends = ends
             .chain(self.members.iter().map(|(_, it)| it.steady_at))
             .chain(self.members.iter().filter_map(|(_, it)| it.missed_at()))
+            .chain(self.members.iter().filter_map(|(_, it)| it.given_up_at(self.config.lease)))
             .chain(self.switches_held_until())
             .chain([self.members.alone_at()])
             .chain(self.hot.due())
@@ -432,7 +433,8 @@ impl Controller {
         self.shorten_leases();
         self.look_at_switches();
         self.look_at_fences();
-        let seen = chains::Seen { now: self.now, members: &self.members, mutant: self.mutant };
+        let (now, lease, mutant) = (self.now, self.config.lease, self.mutant);
+        let seen = chains::Seen { now, members: &self.members, lease, mutant };
         if self.chains.step(&mut self.ledger, seen) {
             let map = &self.ledger.state.map;
             self.watches.keep_running(map);

@@ -83,7 +83,10 @@ impl Reach<'_> {
         let is_of_use = |node: NodeId| {
             let mut chains = map.partitions.iter().filter(|it| it.chain.contains(&node));
             chains.any(|it| {
-                it.members().iter().any(|member| *member != node && self.members.outlasts(*member))
+                let goes_on = |member: &NodeId| {
+                    *member != node && it.has_stayed(*member) && self.members.outlasts(*member)
+                };
+                it.members().iter().any(goes_on)
             })
         };
         let missed = self.members.nodes().filter(|(node, peer)| {

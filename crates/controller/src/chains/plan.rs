@@ -18,6 +18,8 @@ use wire::Revision;
 pub(crate) struct Sight {
     /// It has certainly fallen silent, or lost its memory.
     pub(crate) gone: bool,
+    /// If it is gone: nobody waits any more to be compared with it.
+    pub(crate) given_up: bool,
     /// It answers and does what it is told.
     pub(crate) serving: bool,
     /// It has served for long enough that others who do not are not just a little later.
@@ -167,7 +169,11 @@ impl Case<'_> {
             let Sight { gone, serving, steady, outlasts, .. } = self.sight(*node);
             !gone && serving && steady && outlasts && !aged(node)
         };
-        if !partition.members().iter().any(remains) {
+        // Nor those who came back, while somebody may come back who was there all the time.
+        let mut silent = partition.members().iter().filter(|node| !stays(node));
+        let waits = silent.any(|node| !self.sight(*node).given_up);
+        let goes_on = |node: &NodeId| remains(node) && (partition.has_stayed(*node) || !waits);
+        if !partition.members().iter().any(goes_on) {
             return None;
         }
         let replicas_held =

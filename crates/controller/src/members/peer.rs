@@ -67,6 +67,11 @@ const OVER_MAX: usize = 1_024;
 /// How long a member that does not answer is waited for: until it was asked once more.
 const MISSED_AFTER: Duration = crate::config::POLL_INTERVAL;
 
+/// For how many leases those who came back wait for one that does not answer, if nobody else is
+/// there who has been in the chain all the time: what they hold can be compared with nobody else.
+/// Six last longer than a machine takes to start, or a switch port to be seen to.
+const COMPARISON_LEASES: u32 = 6;
+
 /// How long one is waited for that answers and does not do what it is told. It runs, and what it
 /// was given may only have come too late, or too early.
 const STUCK_AFTER: Duration = Duration::from_millis(400);
@@ -175,6 +180,17 @@ impl Peer {
     pub(crate) fn missed_at(&self) -> Option<Instant> {
         let wait = if self.contact == Contact::Silent { MISSED_AFTER } else { STUCK_AFTER };
         self.lapsing_since.map(|at| at + wait)
+    }
+
+    /// It has lost its memory, or has been silent for so long that nobody waits any more to be
+    /// compared with it.
+    pub(crate) fn is_given_up(&self, now: Instant, lease: Duration) -> bool {
+        self.standing == Standing::Forgotten || self.given_up_at(lease).is_some_and(|at| at <= now)
+    }
+
+    /// When that will be so, unless it answers before.
+    pub(crate) fn given_up_at(&self, lease: Duration) -> Option<Instant> {
+        self.lapsing_since.map(|at| at + lease * COMPARISON_LEASES)
     }
 
     /// It belongs to the cluster, and has this revision or a newer one, as far as it was heard.

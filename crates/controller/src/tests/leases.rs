@@ -259,14 +259,29 @@ fn the_first_to_be_back_after_a_power_cut_waits_for_the_others() {
     assert!(same_chains(&world.map(), &map), "nothing had to be copied");
     assert!(world.status().covered);
 
-    // Whoever does not come back is waited for no longer than that.
+    // Whoever does not come back is waited for, and not for ever.
     for id in 0..3 {
         world.kill(node(id));
     }
     world.live_for(Duration::from_secs(60));
     world.revive(node(0));
-    world.live_for(Duration::from_secs(3));
+    world.live_for(6 * crate::LEASE - Duration::from_secs(1));
+    assert!(world.map().partitions.iter().all(|p| !p.open && p.chain.len() == 3));
+    world.live_for(Duration::from_secs(4));
     assert!(world.map().partitions.iter().all(|p| p.open && p.chain.len() == 1));
+}
+
+#[test]
+fn who_came_back_does_not_go_on_before_it_was_compared_with_one_who_stayed() {
+    let mut world = World::with_keyspace(2, 1, 3, 2);
+    world.member(node(0)).restart();
+    world.kill(node(1));
+    world.live_for(3 * crate::LEASE);
+    assert!(world.map().partitions.iter().all(|p| !p.open && p.chain.len() == 2));
+
+    world.member(node(1)).alive = true;
+    world.live_for(Duration::from_secs(3));
+    assert!(world.map().partitions.iter().all(|p| p.open && p.members().len() == 2));
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Worlds whose disks fail: they are full, old or wrong.
 
 use super::Draw;
-use crate::options::{Links, Options};
+use crate::options::Options;
 use cluster::HotPolicy;
 use std::time::Duration;
 
@@ -42,12 +42,8 @@ impl Draw {
         options.faults.clog_every = Duration::ZERO;
         options.load.registers = self.pick(&[1, 2, 5, 20]);
         if self.0.chance(1, 4) {
-            // Where all others are silent for a while, whoever is spent goes on alone, and nobody
-            // can write any more: so nothing gets lost on the way, and nobody is silent.
             options.faults.spent_percent = 50;
             options.faults.power_cut_every = self.ms(&[1_000, 2_000]);
-            options.links = Links { delay_min: options.links.delay_min, ..Links::default() };
-            options.links.delay_max = options.links.delay_min + self.us(&[50, 500]);
         }
     }
 

@@ -23,7 +23,6 @@
 //! All nodes may be down at once, and a power cut may take all of them: what is on disks returns.
 
 use super::World;
-use super::faults::Harm;
 use crate::role::Role;
 use cluster::{HotPolicy, Keyspace, Member, NodeId, StoreId};
 use controller::{MemberState, Saved};
@@ -49,13 +48,6 @@ impl World {
             let fails = members.iter().filter(|id| failed.contains(id)).count();
             !members.contains(&NodeId(node)) || fails <= may_fail
         })
-    }
-
-    /// Whether a disk has lost its end, or is spent, and that has not been seen yet. It can be seen
-    /// only by comparing it with others: a member that is alone passes for whole.
-    pub(super) fn is_torn(&mut self) -> bool {
-        self.forget_the_healed();
-        self.aged.values().any(|(_, harm)| matches!(harm, Harm::Torn | Harm::Spent))
     }
 
     pub(super) fn forget_the_healed(&mut self) {

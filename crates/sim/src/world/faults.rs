@@ -133,9 +133,6 @@ impl World {
         if self.newest_map.is_some() {
             return self.schedule_fault(fault, self.now);
         }
-        if matches!(fault, Fault::Crash | Fault::PowerCut) && self.is_torn() {
-            return self.schedule_fault(fault, self.now);
-        }
         match fault {
             Fault::Crash => {
                 let node = self.any_node();
