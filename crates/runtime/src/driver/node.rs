@@ -329,8 +329,8 @@ impl<E: ShardEngine> Driven for Shard<E> {
                 tracing::warn!(
                     node = assignment.node.0,
                     ignored,
-                    "notes beside the records make no sense and are left out: the store is damaged; \
-                     have its partitions compared (keyway cluster verify)"
+                    "notes beside the records make no sense and are left out: the store is \
+                     damaged; have its partitions compared (keyway cluster verify)"
                 );
             }
         }
