@@ -108,7 +108,7 @@ fn a_session_costs_what_the_node_counts_for_it() {
                 seq: 1,
                 ..Header::default()
             };
-            header.set_chain([NODE.0].into_iter());
+            header.set_chain([NODE.0]);
             datagram.clear();
             wire::emit(&mut datagram, &header, &[&PutBody::default().to_bytes(), &key, b"v"]);
             node.handle_packet(now, at(1), 0, &datagram);
