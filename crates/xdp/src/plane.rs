@@ -141,11 +141,12 @@ impl<C: FnMut() -> Instant> Plane<C> {
 
     /// Works with a program that is loaded already.
     pub fn with_program(
-        program: Program,
+        program: impl Into<Arc<Program>>,
         service: SocketAddrV4,
         incarnation: Incarnation,
         clock: C,
     ) -> Self {
+        let program: Arc<Program> = program.into();
         let map = |name| program.map(name);
         let maps = Maps {
             keyspaces: map("keyspaces"),
@@ -159,7 +160,6 @@ impl<C: FnMut() -> Instant> Plane<C> {
         };
         let (counted, hot) = (Counted::new(&program), Hot::new(&program, incarnation));
         let (grants, delegates) = (Grants::new(&program), Arc::default());
-        let program = Arc::new(program);
         let (ports, installed) = (Vec::new(), Installed::default());
         Self { service, program, ports, maps, counted, hot, grants, delegates, clock, installed }
     }

@@ -141,6 +141,13 @@ impl Program {
         MapHandle::try_from(&map).expect("a loaded map has a descriptor")
     }
 
+    /// All maps: for tests, which put them back as they were.
+    #[must_use]
+    pub fn maps(&self) -> Vec<MapHandle> {
+        let maps = self.object.maps();
+        maps.map(|map| MapHandle::try_from(&map).expect("a loaded map has a descriptor")).collect()
+    }
+
     /// The program of this name.
     ///
     /// # Panics

@@ -10,6 +10,8 @@ mod choice;
 #[cfg(test)]
 mod delegations;
 #[cfg(test)]
+mod fresh;
+#[cfg(test)]
 #[expect(clippy::disallowed_methods, reason = "orders take real time")]
 mod hot;
 #[cfg(test)]
@@ -27,6 +29,7 @@ mod untouched;
 
 #[cfg(test)]
 mod tests {
+    use crate::fresh::Fresh;
     use crate::large::{crowded, near_a_bound};
     use crate::reference::Reference;
     use crate::stand::{Outcome, SERVICE, ready};
@@ -48,13 +51,13 @@ mod tests {
     #[test]
     fn vectors() {
         let Some((stand, program)) = ready("vectors in the kernel") else { return };
-        drop(program);
+        let fresh = Fresh::new(program);
         let repository = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
         let (mut dealt, mut left, mut passed_over) = (0, Vec::new(), Vec::new());
         for path in file::paths(repository).unwrap() {
             let file = File::parse(&std::fs::read_to_string(&path).unwrap()).unwrap();
             for case in &file.cases {
-                let mut switch = stand.switch(Program::load(SERVICE, None).unwrap(), file.leased);
+                let mut switch = stand.switch(fresh.program(), file.leased);
                 let changes = file.changes(case).unwrap();
                 let mut last = (switch.counts(), Outcome::Left);
                 let mut left_before = 0;

@@ -6,6 +6,7 @@ use machine::Instant;
 use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, recv, socket};
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::Arc;
 use std::time::{Duration, Instant as WallInstant};
 use testkit::frame::{self, Addresses};
 use testkit::oracle::counts::Counts;
@@ -61,7 +62,7 @@ impl Stand {
     }
 
     /// A switch that takes the interface for its port.
-    pub(crate) fn switch(&self, program: Program, leased: bool) -> Switch<'_> {
+    pub(crate) fn switch(&self, program: impl Into<Arc<Program>>, leased: bool) -> Switch<'_> {
         let mut plane = Plane::with_program(program, SERVICE, INCARNATION, now as fn() -> Instant);
         plane.pretend_port(self.ifindex).unwrap();
         if leased {
