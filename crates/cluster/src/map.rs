@@ -105,6 +105,20 @@ pub struct Partition {
     /// The learner was a member, and holds every version up to this one: it is copied the rest.
     #[serde(default)]
     pub resumes: Option<Version>,
+    /// Nodes that have left the chain for a while, and keep what they hold.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub away: Vec<Away>,
+}
+
+/// A node that has left a chain in order, to be back soon.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Away {
+    /// Which.
+    pub node: NodeId,
+    /// The revision of the map that had taken it in: what it holds is of that.
+    pub since: Revision,
+    /// The revision of the map that let it go. It is not waited for without end.
+    pub left: Revision,
 }
 
 /// A node that has begun another incarnation in a chain.
@@ -115,6 +129,15 @@ pub struct Returned {
     /// Whether its store remembers the incarnation that it was known by. If not, it is an older
     /// copy, and nothing that it holds is believed without another member that holds the same.
     pub remembers: bool,
+    /// Whether it had left the chain in order. It then lacks what was written since, and that is
+    /// nobody's fault.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub left: bool,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde wants it so")]
+fn is_false(flag: &bool) -> bool {
+    !flag
 }
 
 impl Partition {
@@ -154,6 +177,18 @@ impl Partition {
     #[must_use]
     pub fn has_stayed(&self, node: NodeId) -> bool {
         !self.returned.iter().any(|it| it.node == node)
+    }
+
+    /// The same for a node that has left the chain for a while.
+    #[must_use]
+    pub fn kept_since(&self, node: NodeId) -> Option<Revision> {
+        self.away.iter().find(|it| it.node == node).map(|it| it.since)
+    }
+
+    /// Whether this node holds something of it, or is to.
+    #[must_use]
+    pub fn concerns(&self, node: NodeId) -> bool {
+        self.chain.contains(&node) || self.kept_since(node).is_some()
     }
 
     /// Whether `at` is one of its match values.
@@ -273,10 +308,14 @@ impl Map {
                     && partition.opened <= partition.epoch,
                 "partition {id} tells of nodes that are not in its chain, or of epochs to come"
             );
-            let distinct: BTreeSet<&NodeId> = chain.iter().collect();
-            ensure!(distinct.len() == chain.len(), "partition {id} has a node twice in its chain");
+            let away = partition.away.iter().map(|it| &it.node);
+            let distinct: BTreeSet<&NodeId> = chain.iter().chain(away.clone()).collect();
             ensure!(
-                chain.iter().all(|n| nodes.contains(n)),
+                distinct.len() == chain.len() + partition.away.len(),
+                "partition {id} has a node twice in its chain, or both there and away"
+            );
+            ensure!(
+                chain.iter().chain(away).all(|n| nodes.contains(n)),
                 "partition {id} names an unknown node"
             );
             spaces.entry(partition.keyspace).or_default().push(partition);
@@ -337,7 +376,7 @@ impl Map {
     /// What one node needs to know, if it still has this memory; `switch` is the active one.
     #[must_use]
     pub fn assignment(&self, node: NodeId, store: StoreId, switch: Endpoint) -> Assignment {
-        let mine = self.partitions.iter().filter(|p| p.chain.contains(&node));
+        let mine = self.partitions.iter().filter(|p| p.concerns(node));
         Assignment {
             revision: self.revision,
             cluster: self.cluster,

@@ -164,6 +164,8 @@ pub enum Mutant {
     ImpatientController,
     /// Controller: a node is left behind when it is fenced, whether or not switches know.
     FenceUnconfirmed,
+    /// Controller: a node that had left a chain for a while is not compared with the others.
+    BelieveAway,
     /// Controller: a switch is to serve before the one before it reaches nobody any more.
     HandOverEarly,
     /// Controller: a node without its memory goes on in its chains as if it had it.
@@ -195,7 +197,7 @@ pub enum Mutant {
 
 impl Mutant {
     /// Every mutant.
-    pub const ALL: [Self; 88] = [
+    pub const ALL: [Self; 89] = [
         Self::ForgetRequests,
         Self::RetryElsewhere,
         Self::IgnoreBase,
@@ -272,6 +274,7 @@ impl Mutant {
         Self::OpenUnsettled,
         Self::ImpatientController,
         Self::FenceUnconfirmed,
+        Self::BelieveAway,
         Self::HandOverEarly,
         Self::TrustTheForgetful,
         Self::OpenUncompared,

@@ -78,7 +78,8 @@ pub struct Assignment {
     pub nodes: Vec<NodeSpec>,
     /// All keyspaces, to check what a key looks like to the switch.
     pub keyspaces: Vec<Keyspace>,
-    /// The partitions whose chain this node is in.
+    /// The partitions whose chain this node is in, and those that it has left for a while: of these
+    /// it keeps what it holds, and serves none.
     pub partitions: Vec<Partition>,
 }
 
@@ -131,6 +132,9 @@ pub struct Order {
     /// What replicas are to be compared, for a node that does not know.
     #[serde(default)]
     pub verify: Option<VerifyOrder>,
+    /// For a member that is leaving: nobody waits for it any more, and it may end.
+    #[serde(default)]
+    pub may_end: bool,
 }
 
 /// A desired state, whole.
@@ -177,6 +181,15 @@ pub enum MemberReport {
 }
 
 impl Report {
+    /// Whether the member has been asked to end, and waits for others to take over.
+    #[must_use]
+    pub fn is_leaving(&self) -> bool {
+        match &self.state {
+            MemberReport::Switch(counters) => counters.leaving,
+            MemberReport::Node(report) => report.leaving,
+        }
+    }
+
     /// Revision of what the member has installed; 0 for nothing yet.
     #[must_use]
     pub fn revision(&self) -> Revision {
@@ -264,6 +277,9 @@ pub struct NodeReport {
     /// of its own.
     #[serde(default)]
     pub asked_directly: bool,
+    /// Whether it has been asked to end, and waits for others to take over what it does.
+    #[serde(default)]
+    pub leaving: bool,
 }
 
 impl NodeReport {
@@ -306,6 +322,7 @@ impl NodeReport {
             stored: Stored::join(all().flat_map(|it| it.stored.iter().copied())),
             clock: all().find_map(|it| it.clock),
             asked_directly: all().any(|it| it.asked_directly),
+            leaving: all().any(|it| it.leaving),
         }
     }
 }
@@ -381,6 +398,9 @@ pub struct SwitchCounters {
     /// Whether this kind of switch can let writes of hot keys go anywhere.
     #[serde(default)]
     pub delegates: bool,
+    /// Whether it has been asked to end, and waits for another one to take over.
+    #[serde(default)]
+    pub leaving: bool,
 }
 
 /// Load of one partition.

@@ -65,6 +65,12 @@ impl Chains {
         self.stale = true;
     }
 
+    /// A node has nothing to do with a partition any more, and may still hold something of it.
+    pub(crate) fn note_lost(&mut self, node: NodeId, partition: PartitionId, revision: Revision) {
+        self.leftovers.note_lost(node, partition, revision);
+        self.disturb();
+    }
+
     /// How often a member of a chain that had settled was found to hold other than the rest.
     pub(crate) fn unequal(&self) -> u64 {
         self.unequal
@@ -83,6 +89,13 @@ impl Chains {
         if news || !last.is_some_and(|last| says_the_same(last, report)) {
             self.disturb();
         }
+    }
+
+    /// A node has begun another incarnation: what it had caught up with it has to say again, for a
+    /// copy of what it lacked begins anew.
+    pub(crate) fn forget_caught_up(&mut self, node: NodeId) {
+        self.caught_up.retain(|_, (learner, _)| *learner != node);
+        self.disturb();
     }
 
     /// Notes of which partitions this node has become a whole learner. O(partitions) if there are
@@ -231,9 +244,12 @@ impl Chains {
                 // It had caught up once, and has to say so again.
                 self.caught_up.remove(&partition.id);
             }
-            let lost = partition.chain.iter().filter(|node| !step.next.chain.contains(node));
+            let held = partition.chain.iter().chain(partition.away.iter().map(|it| &it.node));
+            let lost = held.filter(|node| !step.next.concerns(**node));
             for node in lost {
                 self.leftovers.note_lost(*node, partition.id, revision);
+            }
+            for node in partition.chain.iter().filter(|node| !step.next.chain.contains(node)) {
                 let mut fences = ledger.state.map.fences.iter_mut();
                 if let Some(fence) = fences.find(|fence| fence.node == *node) {
                     fence.left = revision;
@@ -272,6 +288,7 @@ impl Seen<'_> {
                 steady: peer.steady_at <= self.now,
                 outlasts: members.outlasts(node.id),
                 departing: state.departing.contains(&node.id),
+                leaving: peer.is_leaving(),
             };
             Some((node.id, sight))
         });
@@ -298,7 +315,8 @@ impl Seen<'_> {
         };
         let settled: Option<BTreeMap<NodeId, Settled>> = partition.chain.iter().map(said).collect();
         let settled = settled?;
-        if self.mutant.is(Mutant::OpenUncompared) {
+        let left = partition.returned.iter().any(|it| it.left);
+        if self.mutant.is(Mutant::OpenUncompared) || left && self.mutant.is(Mutant::BelieveAway) {
             return Some(Comparison::default());
         }
         compare(partition, &settled, caught_up, self.mutant)

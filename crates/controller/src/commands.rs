@@ -46,8 +46,10 @@ impl Controller {
             return Err(CreateError::NodesUnknown(unknown));
         }
         let usable = |id: &NodeId| {
-            let lost =
-                |p: &Peer| p.is_missed(now) || p.is_gone(now) || p.standing == Standing::Forgotten;
+            let lost = |p: &Peer| {
+                let forgot = p.standing == Standing::Forgotten;
+                p.is_missed(now) || p.is_gone(now) || p.is_leaving() || forgot
+            };
             let is_there = self.members.node(*id).is_some_and(|it| !lost(it));
             is_there && !self.ledger.state.departing.contains(id)
         };
@@ -119,6 +121,9 @@ impl Controller {
         map.fences.retain(|fence| fence.node != node);
         stores.remove(&node);
         departing.remove(&node);
+        for partition in &mut map.partitions {
+            partition.away.retain(|it| it.node != node);
+        }
         controls.remove(&node);
         self.members.remove(Member::Node(node));
         self.ledger.advance(
@@ -151,6 +156,10 @@ impl Controller {
             return Err(CommandError::TooFewNodes { keyspace, replicas, left });
         }
         departing.insert(node);
+        for (node, partition) in self.ledger.state.forget_away(|it| it.node == node) {
+            let revision = self.ledger.state.next_revision(now);
+            self.chains.note_lost(node, partition, revision);
+        }
         let partitions = self.ledger.state.partitions_of(node);
         let did = format!("replace it in {partitions} partitions");
         self.ledger.advance(now, Level::Usual, format!("wanted: node {node} drained"), did);

@@ -145,6 +145,7 @@ impl Controller {
         let direct = lease.as_ref().and_then(|lease| self.direct_lease_for(member, lease));
         let hot = self.sources().hot(member, given).map(Arc::clone);
         let pace = hot::pace(&self.ledger.state, self.config.poll_interval);
+        let may_end = self.may_end(member);
         let peer = self.members.get_mut(member)?;
         let clock = self.clock.order_for(member, peer);
         let verify = self.verifying.order_for(peer);
@@ -162,7 +163,8 @@ impl Controller {
         }
         self.orders.sent += 1;
         let (leader, incarnation) = (Some(self.ledger.leader()), self.ledger.registered(member));
-        let order = Order { leader, incarnation, install, clock, lease, direct, hot, verify };
+        let order =
+            Order { leader, incarnation, install, clock, lease, direct, hot, verify, may_end };
         Some((member, order))
     }
 
@@ -249,6 +251,7 @@ impl Controller {
             .chain([self.members.alone_at()])
             .chain(self.hot.due())
             .chain(self.clock.due(self.now))
+            .chain(self.absences_due())
             .filter(|at| *at > self.now);
         orders.chain(ends).min()
     }
@@ -402,8 +405,13 @@ impl Controller {
     fn note_silence(&mut self, from: Member) {
         let Some(peer) = self.members.get_mut(from) else { return };
         if peer.fall_silent(self.now) {
-            let saw = format!("{from} does not answer");
-            self.ledger.decisions.note(self.now, Level::Trouble, saw, "ask again", "");
+            let away = matches!(from, Member::Node(node) if self.ledger.state.is_away(node));
+            let (level, saw) = if peer.is_leaving() || away {
+                (Level::Usual, format!("{from} has ended, as it was asked to"))
+            } else {
+                (Level::Trouble, format!("{from} does not answer"))
+            };
+            self.ledger.decisions.note(self.now, level, saw, "ask again", "");
         }
     }
 
@@ -433,6 +441,7 @@ impl Controller {
         self.shorten_leases();
         self.look_at_switches();
         self.look_at_fences();
+        self.look_at_absences();
         let (now, lease, mutant) = (self.now, self.config.lease, self.mutant);
         let seen = chains::Seen { now, members: &self.members, lease, mutant };
         if self.chains.step(&mut self.ledger, seen) {

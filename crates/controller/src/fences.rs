@@ -49,14 +49,14 @@ impl Reach<'_> {
     }
 
     /// Every switch that may have served, by service endpoint.
-    fn switches(&self) -> impl Iterator<Item = SocketAddr> {
+    pub(crate) fn switches(&self) -> impl Iterator<Item = SocketAddr> {
         let active = self.state.active_endpoint();
         let active = active.filter(|at| !self.state.standbys.contains_key(at));
         self.state.standbys.keys().copied().chain(active)
     }
 
     /// Whether this switch brings nothing more to this node, whatever order is still on its way.
-    fn is_severed(&self, switch: SocketAddr, node: NodeId) -> bool {
+    pub(crate) fn is_severed(&self, switch: SocketAddr, node: NodeId) -> bool {
         let place = (0..).zip(&self.state.switches).find(|(_, at)| **at == switch);
         let from = place.and_then(|(index, _)| self.members.get(Member::Switch(index)));
         let Some(to) = self.members.node(node) else { return false };
@@ -94,7 +94,8 @@ impl Reach<'_> {
                 && !peer.granted.is_over(self.now)
                 && map.fence(*node).is_none()
         });
-        missed.map(|(node, _)| node).filter(|node| is_of_use(*node)).collect()
+        let missed = missed.map(|(node, _)| node).filter(|node| is_of_use(*node));
+        missed.chain(self.nodes_that_left()).collect()
     }
 
     /// Fenced nodes that answer again, and know of all that rested on the fence.
@@ -104,6 +105,7 @@ impl Reach<'_> {
     pub(crate) fn nodes_to_let_in(&self) -> Vec<NodeId> {
         let knows = |fence: &&Fence| {
             let peer = self.members.node(fence.node).filter(|peer| peer.is_serving());
+            let peer = peer.filter(|peer| !peer.is_leaving());
             let alone = |peer: &Peer| !fence.replaced || peer.replaced.is_over(self.now);
             peer.is_some_and(|peer| peer.has_installed(fence.left) && alone(peer))
         };
@@ -113,10 +115,12 @@ impl Reach<'_> {
     /// The switch that is to take over from the named one, if that does not answer.
     pub(crate) fn successor(&self) -> Option<u16> {
         let named = self.members.get(Member::Switch(self.state.map.active_switch))?;
-        if named.contact != Contact::Silent || !named.is_missed(self.now) {
+        let silent = named.contact == Contact::Silent && named.is_missed(self.now);
+        if !silent && !named.is_leaving() {
             return None;
         }
-        let fit = |peer: &Peer| peer.is_serving() && peer.steady_at <= self.now;
+        let fit =
+            |peer: &Peer| peer.is_serving() && peer.steady_at <= self.now && !peer.is_leaving();
         self.members.iter().find_map(|(member, peer)| match member {
             Member::Switch(index) if fit(peer) => Some(index),
             Member::Switch(_) | Member::Node(_) => None,

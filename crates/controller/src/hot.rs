@@ -121,7 +121,8 @@ impl Hot {
     ) {
         self.news |= !self.order.revision.is_none();
         let (directory, says) = (DirectoryId { switch, incarnation }, counters.hot_revision);
-        self.delegates = counters.delegates;
+        // What it let go anywhere is to come home before another one serves.
+        self.delegates = counters.delegates && !counters.leaving;
         let member = Member::Switch(switch);
         if self.directory != Some(directory) {
             (self.directory, self.said, self.forgotten) = (Some(directory), says, true);
@@ -284,6 +285,15 @@ impl Hot {
         !named && reports().all(|(_, report)| report.is_some_and(home))
     }
 
+    /// Whether no key is delegated, and no write of one that was has still to come home.
+    pub(crate) fn are_delegations_home(&self, members: &Members) -> bool {
+        let Some(order) = &self.confirmed else { return self.order.revision.is_none() };
+        let none = order.keys.iter().all(|key| key.delegation.is_none());
+        let home = |it: &NodeReport| it.hot_revision >= order.revision && it.recall == 0;
+        let mut serving = members.nodes().filter(|(_, peer)| peer.is_serving());
+        none && serving.all(|(_, peer)| peer.node_report().is_some_and(home))
+    }
+
     /// Whether this directory has an order of this controller.
     pub(crate) fn is_confirmed(&self) -> bool {
         self.confirmed.is_some()
@@ -339,7 +349,7 @@ impl Sight<'_> {
             let fenced = self.state.map.fence(id).is_some();
             let missed = fenced || peer.is_missed(self.now) || peer.is_gone(self.now);
             let here = peer.standing == Standing::Accepted && !missed;
-            let stays = here && !self.state.departing.contains(&id);
+            let stays = here && !self.state.departing.contains(&id) && !peer.is_leaving();
             Some((id, peer.report.as_ref().filter(|_| stays)?.incarnation))
         };
         self.members.nodes().filter_map(present).collect()

@@ -35,7 +35,7 @@ impl Controller {
         let believes = self.mutant.is(Mutant::BelieveAnyPast);
         let standing = begin_incarnation(&mut self.ledger, peer, arrival, believes);
         if standing == Standing::Accepted {
-            self.chains.disturb();
+            self.chains.forget_caught_up(node);
         }
         standing
     }

@@ -153,6 +153,7 @@ pub(crate) fn create(
             opened: Epoch(1),
             returned: Vec::new(),
             resumes: None,
+            away: Vec::new(),
             id: PartitionId(id),
             keyspace: keyspace.id,
             first: *first,

@@ -26,6 +26,7 @@
 //!
 //! Deliberately absent so far: load does not count in where partitions lie, only their number does.
 
+mod absences;
 mod chains;
 mod clock;
 mod commands;
@@ -50,6 +51,7 @@ mod takeover;
 mod tests;
 mod verify;
 
+pub use absences::AWAY_MAX;
 pub use commands::{CommandError, PINS_MAX};
 pub use config::{
     COPY_BYTES_PER_S, ConfigError, ControllerConfig, LEASE, POLL_INTERVAL, SWITCHES_MAX,

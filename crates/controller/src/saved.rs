@@ -1,6 +1,6 @@
 //! What outlives the controller: all that a successor needs to go on.
 
-use cluster::{Incarnation, KeyName, Map, NodeId, Standby, StoreId, Term};
+use cluster::{Away, Incarnation, KeyName, Map, NodeId, PartitionId, Standby, StoreId, Term};
 use machine::Instant;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -114,6 +114,25 @@ impl Saved {
         let active = self.active_endpoint();
         let switches = &self.switches;
         self.standbys.retain(|at, _| Some(*at) != active && switches.contains(at));
+    }
+
+    /// These nodes are not waited for any more in the partitions that they had left for a while;
+    /// tells where and who.
+    pub(crate) fn forget_away(
+        &mut self,
+        is_over: impl Fn(&Away) -> bool,
+    ) -> Vec<(NodeId, PartitionId)> {
+        let mut forgotten = Vec::new();
+        for partition in &mut self.map.partitions {
+            let over = partition.away.extract_if(.., |it| is_over(it));
+            forgotten.extend(over.map(|it| (it.node, partition.id)));
+        }
+        forgotten
+    }
+
+    /// Whether this node has left a chain for a while.
+    pub(crate) fn is_away(&self, node: NodeId) -> bool {
+        self.map.partitions.iter().any(|it| it.kept_since(node).is_some())
     }
 
     /// How many partitions have this node in their chain.

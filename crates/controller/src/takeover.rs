@@ -3,6 +3,7 @@
 use crate::controller::Controller;
 use crate::decisions::Level;
 use crate::fences::Reach;
+use crate::members::Peer;
 use cluster::{Member, Mutant, NodeId};
 
 impl Controller {
@@ -23,9 +24,14 @@ impl Controller {
             for node in &missed {
                 self.ledger.state.map.fence_off(*node, since);
             }
-            let saw = format!("missed: {}", list(&missed));
+            let leave = |node: &NodeId| self.members.node(*node).is_some_and(Peer::is_leaving);
+            let (level, saw) = if missed.iter().all(leave) {
+                (Level::Usual, format!("out of all chains, to end: {}", list(&missed)))
+            } else {
+                (Level::Trouble, format!("missed: {}", list(&missed)))
+            };
             let did = "fence them: no switch sends them anything".to_owned();
-            self.ledger.advance(self.now, Level::Trouble, saw, did);
+            self.ledger.advance(self.now, level, saw, did);
         }
         if !back.is_empty() {
             self.ledger.state.map.fences.retain(|fence| !back.contains(&fence.node));
@@ -37,7 +43,7 @@ impl Controller {
     /// Names another switch when the named one does not answer, and has it serve when that reaches
     /// nobody any more. The last decision is durable.
     pub(crate) fn look_at_switches(&mut self) {
-        if let Some(next) = self.reach().successor() {
+        if let Some(next) = self.reach().successor().filter(|_| self.may_be_succeeded()) {
             let silent = Member::Switch(self.ledger.state.map.active_switch);
             let revision = self.ledger.state.next_revision(self.now);
             let before = self.ledger.state.active_endpoint();
@@ -45,13 +51,24 @@ impl Controller {
             self.ledger.state.succeed(before.expect("the named switch is configured"), revision);
             self.hot.switch_over();
             let did = format!("have nodes take requests from switch {next} alone");
-            self.ledger.advance(self.now, Level::Trouble, format!("{silent} is silent"), did);
+            let leaves = self.members.get(silent).is_some_and(Peer::is_leaving);
+            let (level, why) =
+                if leaves { (Level::Usual, "leaves") } else { (Level::Trouble, "is silent") };
+            self.ledger.advance(self.now, level, format!("{silent} {why}"), did);
         } else if self.ledger.state.map.handing_over && self.may_hand_over() {
             self.ledger.state.hand_over();
             let named = Member::Switch(self.ledger.state.map.active_switch);
             let saw = "no node takes anything from another switch".to_owned();
             self.ledger.advance(self.now, Level::Usual, saw, format!("have {named} serve"));
         }
+    }
+
+    /// Whether the named switch has nothing any more that another one cannot know: only one that
+    /// leaves is waited for, and not for long.
+    fn may_be_succeeded(&self) -> bool {
+        let named = Member::Switch(self.ledger.state.map.active_switch);
+        let waits = self.members.get(named).is_some_and(|it| it.is_serving() && it.is_leaving());
+        !waits || self.hot.are_delegations_home(&self.members) || self.is_overdue(named)
     }
 
     fn may_hand_over(&self) -> bool {

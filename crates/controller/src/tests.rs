@@ -1,5 +1,6 @@
 //! Scripts and properties of the controller, played against members made of a few lines.
 
+mod absences;
 mod chaos;
 mod clock;
 mod configuration;

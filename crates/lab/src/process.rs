@@ -198,7 +198,12 @@ pub fn this_binary() -> Result<PathBuf> {
 
 /// Ends all processes in these namespaces: asks them, and kills those that do not.
 pub fn end_all(namespaces: &[String]) -> Result<()> {
-    for (signal, patience) in [(Signal::SIGTERM, ASKED_WAIT), (Signal::SIGKILL, KILLED_WAIT)] {
+    // By SIGTERM a member waits for others to take over, which end as well.
+    for (signal, patience) in [
+        (Signal::SIGINT, ASKED_WAIT),
+        (Signal::SIGTERM, ASKED_WAIT),
+        (Signal::SIGKILL, KILLED_WAIT),
+    ] {
         // Who has ended by itself in between is not missed.
         namespace::processes(namespaces).iter().for_each(|pid| kill(*pid, signal).unwrap_or(()));
         for _ in 0..patience.as_millis() / LOOK_INTERVAL.as_millis() {

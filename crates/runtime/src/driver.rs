@@ -5,6 +5,7 @@ mod controller;
 mod delivery;
 mod fast_path;
 mod latency;
+mod leaving;
 mod node;
 mod obedience;
 mod orders;
@@ -19,6 +20,7 @@ pub use controller::{
 pub use delivery::{Delivery, Line, Undelivered, in_process, over_http};
 pub use fast_path::{FastPath, FastPathError, InKernel};
 pub use latency::Latency;
+pub use leaving::{Departure, LEAVE_MAX};
 pub(crate) use node::joint_store;
 pub use node::{NodeDriver, NodeHandle, NodeLimits, NodeSnapshot, ShardEngine, ShardSnapshot};
 pub use orders::{MemberHandle, OrderError};

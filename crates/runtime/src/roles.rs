@@ -3,6 +3,8 @@
 use crate::driver::{ControllerHandle, MemberHandle, NodeHandle, SwitchHandle};
 use crate::mailbox::MailError;
 use crate::metrics::Sources;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Handles to the roles of this process.
 #[derive(Clone, Debug, Default)]
@@ -15,6 +17,8 @@ pub struct Roles {
     pub controller: Option<ControllerHandle>,
     /// Who else counts things here.
     pub others: Sources,
+    /// Whether this process has been asked to end: nothing new is to be sent here.
+    pub ending: Arc<AtomicBool>,
 }
 
 impl Roles {
@@ -36,6 +40,9 @@ impl Roles {
     /// If a role does not answer at all.
     pub fn unready(&self) -> Result<Vec<String>, MailError> {
         let mut unready = Vec::new();
+        if self.ending.load(Ordering::Relaxed) {
+            unready.push("it has been asked to end".to_owned());
+        }
         if let Some(switch) = &self.switch
             && !switch.snapshot()?.leased
         {

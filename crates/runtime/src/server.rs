@@ -1,6 +1,7 @@
 //! One role as a process of its own, as the configuration describes it.
 
 mod controllers;
+mod leave;
 
 pub(crate) use controllers::{map_store_path, open_map_store};
 

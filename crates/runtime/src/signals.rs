@@ -13,6 +13,9 @@ pub struct Signals {
 /// What [`Signals::wait`] returns when a process that holds it back is asked to reload.
 pub const RELOAD: &str = Signal::SIGHUP.as_str();
 
+/// The same when it is asked to end, and has the time to have others take over before.
+pub const HAND_OVER: &str = Signal::SIGTERM.as_str();
+
 impl Signals {
     /// Holds the signals back in this thread and in those that it starts from now on: to be called
     /// before any is started.

@@ -164,6 +164,7 @@ impl Embedded {
             nodes: nodes.iter().map(NodeDriver::handle).collect(),
             controller: None,
             others: Sources::default(),
+            ..Roles::default()
         };
         let role = "the controller".to_owned();
         let members = members(&roles).map_err(|why| StartError::Thread { role, why })?;

@@ -187,6 +187,8 @@ pub struct Faults {
     pub deaf_every: Duration,
     /// The active switch and some nodes are out of the controllers' reach for a while.
     pub strand_every: Duration,
+    /// A member is asked to end, and started again. No fault by itself, but a time for them.
+    pub leave_every: Duration,
     /// A node has no room in memory or on its disk, for a while. Once the world has healed one goes
     /// on without, and is not to be in anybody's way.
     pub full_every: Duration,
@@ -317,6 +319,7 @@ impl fmt::Display for Faults {
             ("key hot or cold", self.hot_every),
             ("deaf to orders", self.deaf_every),
             ("stranded", self.strand_every),
+            ("asked to end", self.leave_every),
             ("old map", self.old_map_every),
             ("full", self.full_every),
         ];

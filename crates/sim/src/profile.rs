@@ -6,6 +6,7 @@ mod clocks;
 mod disks;
 mod fences;
 mod hot;
+mod upgrades;
 
 use crate::actor::SESSIONS_USUAL;
 use crate::options::{Faults, Links, Load, Options};
@@ -91,6 +92,8 @@ profiles! {
     /// Leases last longer than faults do, so that nobody is left behind but by fences, and members
     /// that the controller cannot reach serve on.
     Fences = "fences",
+    /// Members are asked to end and started again, in order or not, and anything fails meanwhile.
+    Upgrades = "upgrades",
 }
 
 impl fmt::Display for Profile {
@@ -137,6 +140,7 @@ impl Options {
             Profile::Clocks => draw.clocks(&mut options),
             Profile::Rot => draw.rot(&mut options),
             Profile::Fences => draw.fences(&mut options),
+            Profile::Upgrades => draw.upgrades(&mut options),
         }
         options
     }

@@ -10,6 +10,7 @@ mod delegations;
 mod faults;
 mod finish;
 mod hints;
+mod leaving;
 mod lost_map;
 mod operator;
 mod outage;

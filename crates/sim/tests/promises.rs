@@ -105,6 +105,7 @@ fn profiles_do_what_they_are_for() {
             Profile::Full => total.filled > 200 && total.refused > 50 && crashes > 10,
             // No lease ends in them, so chains change by fences alone.
             Profile::Fences => disturbances > 100 && epochs > 100,
+            Profile::Upgrades => disturbances > 100 && epochs > 100,
             Profile::Rot => crashes > 10 && total.rotten > 50,
             Profile::Many | Profile::Batches | Profile::Big | Profile::Tags | Profile::Clocks => {
                 crashes > 10 && disturbances > 10

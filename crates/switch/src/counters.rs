@@ -249,6 +249,8 @@ impl Counters {
             hot_revision,
             hot: self.hot.iter().map(|load| load.count).collect(),
             delegates: self.delegates,
+            // Whoever runs the switch says so.
+            leaving: false,
         }
     }
 

@@ -144,6 +144,16 @@ impl Daemon {
         self.stderr.recv_timeout(READY_WAIT_MAX).unwrap_or_default()
     }
 
+    /// Asks it to end, as a service manager does, waits for that, and returns its exit code and
+    /// what it had to say.
+    pub fn terminate(mut self) -> (Option<i32>, String) {
+        let id = self.child.id().to_string();
+        let sent = Command::new("kill").args(["-TERM", &id]).status().expect("there is a kill");
+        assert!(sent.success());
+        let code = self.child.wait().expect("our own child").code();
+        (code, self.stderr.recv_timeout(READY_WAIT_MAX).unwrap_or_default())
+    }
+
     /// Asks it to end, as Ctrl-C does, and waits for that.
     pub fn interrupt(mut self) -> Option<i32> {
         let id = self.child.id().to_string();

@@ -13,12 +13,15 @@ use console::out;
 use console::parse;
 use console::shared::Shared;
 use controller::{HotStatus, Status};
+
 use gateway::{Acl, Gateway, HotKey, HotKeys, MAXCLIENTS, Options, StartError, TlsFiles};
+use lab::process::pause;
 use runtime::admin::Admin as AdminServer;
 use runtime::roles::Roles;
-use runtime::signals::Signals;
+use runtime::signals::{HAND_OVER, Signals};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// Run a gateway: Redis clients connect to it and use the keys of --keyspace.
@@ -93,7 +96,8 @@ impl Args {
             Ok(hot_keys(&status, &keyspace))
         }));
         let gateway = start(options, shared)?;
-        let server = self.metrics.map(|at| serve_metrics(at, &gateway)).transpose()?;
+        let roles = Roles::default();
+        let server = self.metrics.map(|at| serve_metrics(at, &gateway, &roles)).transpose()?;
         let listen = gateway.local();
         if shared.json {
             let metrics = server.as_ref().map(|server| server.local().to_string());
@@ -112,6 +116,11 @@ impl Args {
         }
         let signal = signals.wait().context("cannot wait for signals")?;
         note!("keyway: {signal}: ending in good order");
+        if signal == HAND_OVER {
+            // Whoever deals out connections is to send no more here before any is closed.
+            roles.ending.store(true, Ordering::Relaxed);
+            pause(UNREADY_FOR);
+        }
         gateway.stop();
         Ok(Verdict::Yes)
     }
@@ -195,10 +204,12 @@ pub(crate) fn hot_keys(status: &Status, keyspace: &str) -> Vec<HotKey> {
     of_keyspace.map(key).collect()
 }
 
-fn serve_metrics(at: SocketAddr, gateway: &Gateway) -> Result<AdminServer, Failure> {
-    let roles = Roles::default();
+/// How long a gateway that is asked to end says so at `/readyz` before it closes connections.
+const UNREADY_FOR: Duration = Duration::from_secs(1);
+
+fn serve_metrics(at: SocketAddr, gateway: &Gateway, roles: &Roles) -> Result<AdminServer, Failure> {
     roles.others.add(gateway.metrics());
-    let server = AdminServer::start(at, roles);
+    let server = AdminServer::start(at, roles.clone());
     server.with_context(|| format!("cannot serve metrics at {at}")).map_err(Failure::Other)
 }
 

@@ -10,7 +10,7 @@ use console::shared::Shared;
 use nix::sys::stat::{Mode, umask};
 use runtime::config::Config;
 use runtime::server::{Server, StartError};
-use runtime::signals::{RELOAD, Signals};
+use runtime::signals::{HAND_OVER, RELOAD, Signals};
 use runtime::store::BackendUrl;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -74,6 +74,9 @@ impl Role {
             }
         };
         note!("keyway: {signal}: ending in good order");
+        if signal == HAND_OVER {
+            server.leave();
+        }
         server.stop();
         Ok(Verdict::Yes)
     }

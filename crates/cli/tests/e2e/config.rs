@@ -71,7 +71,11 @@ impl Cluster {
 
     /// The same with controllers whose store is this etcd.
     pub(crate) fn with_etcd(etcd: &str, controllers: usize) -> Self {
-        let mut cluster = Self::new();
+        Self::new().in_etcd(etcd, controllers)
+    }
+
+    fn in_etcd(self, etcd: &str, controllers: usize) -> Self {
+        let mut cluster = self;
         let more = free_addresses(controllers - 1);
         let from = cluster.text.find("data = ").expect("a controller has a directory");
         let end = from + cluster.text[from..].find('\n').expect("a line ends");
@@ -81,6 +85,21 @@ impl Cluster {
             .fold(store, |text, at| text.replace(&format!("{at:?}"), &format!("\"{at}\"")));
         cluster.text.replace_range(from..end, &store);
         cluster.admins.extend(more);
+        cluster
+    }
+
+    /// One that stands for long, and whose members may be restarted one by one: nodes keep what they
+    /// have on disk, and each of the other roles is there more than once.
+    pub(crate) fn to_last(etcd: &str, nodes: u16, controllers: usize) -> Self {
+        let shape = Shape { nodes, switches: 2, standby: false };
+        let mut cluster = Self::with(shape).in_etcd(etcd, controllers);
+        for id in 1..=nodes {
+            let data = cluster.directory.path().join(format!("node-{id}"));
+            let named = format!("[[node]]\nid = {id}\n");
+            let durable = format!("{named}engine = \"fjall\"\ndata = {data:?}\n");
+            assert!(cluster.text.contains(&named));
+            cluster.text = cluster.text.replace(&named, &durable);
+        }
         cluster
     }
 

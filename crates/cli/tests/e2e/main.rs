@@ -54,6 +54,8 @@ mod rivals;
 #[cfg(test)]
 mod roles;
 #[cfg(test)]
+mod rolling;
+#[cfg(test)]
 mod scan;
 #[cfg(test)]
 mod secrets;

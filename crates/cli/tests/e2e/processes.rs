@@ -66,6 +66,13 @@ impl Processes {
         line
     }
 
+    /// Starts a client that stays, as a gateway does.
+    pub(crate) fn run_client(&mut self, name: &str, arguments: &str) -> String {
+        let (daemon, line) = Daemon::start(&mut self.command(arguments));
+        self.running.insert(name.to_owned(), daemon);
+        line
+    }
+
     /// Has it configured anew, for roles that are started from now on.
     pub(crate) fn configure(&mut self, text: &str) {
         self.config = self.cluster.file(text);
@@ -74,6 +81,13 @@ impl Processes {
     /// Its process id.
     pub(crate) fn id_of(&self, name: &str) -> u32 {
         self.running.get(name).expect("it runs").id()
+    }
+
+    /// Asks a role to end, waits until it has, and tells what it has logged.
+    pub(crate) fn terminate(&mut self, role: &str) -> String {
+        let (code, log) = self.running.remove(role).expect("it runs").terminate();
+        assert_eq!(code, Some(0), "{role}: {log}");
+        log
     }
 
     /// Kills a role as `kill -9` does.
@@ -88,11 +102,15 @@ impl Processes {
 
     /// Runs a client's or an operator's command.
     pub(crate) fn ask(&self, arguments: &str) -> Ran {
+        Ran::from(self.command(arguments).output().expect("the binary runs"))
+    }
+
+    fn command(&self, arguments: &str) -> Command {
         let mut command: Command = keyway();
         command.args(arguments.split(' '));
         command.env("KEYWAY_SERVICE", list(&self.cluster.services));
         command.env("KEYWAY_ADMIN", list(&self.cluster.admins));
-        Ran::from(command.output().expect("the binary runs"))
+        command
     }
 
     /// How the cluster stands; nothing while no controller answers.

@@ -95,8 +95,11 @@ mod tests {
         held: [(u64, u64, Option<u64>); 3],
     ) -> (Partition, BTreeMap<NodeId, Settled>) {
         let returned = returned.iter();
-        let returned =
-            returned.map(|(id, remembers)| Returned { node: NodeId(*id), remembers: *remembers });
+        let returned = returned.map(|(id, remembers)| Returned {
+            node: NodeId(*id),
+            remembers: *remembers,
+            left: false,
+        });
         let partition = Partition {
             epoch: Epoch(5),
             chain: [1, 2, 3].map(NodeId).to_vec(),

@@ -26,6 +26,15 @@ pub(super) fn explain(outlook: &Outlook, reason: Reason, steps: &[&Step]) -> (St
         ),
         Reason::Short => to_copy("partitions have too few members"),
         Reason::Leaving => to_copy("partitions have departing members"),
+        Reason::Ending => {
+            let leaving = list(outlook.leaving().map(|id| format!("node {id}")));
+            let saw = format!("to end for a while: {leaving}");
+            (saw, format!("close partitions to go on without: {some}"))
+        }
+        Reason::Back => (
+            "nodes that had left for a while are back".to_owned(),
+            format!("close partitions to compare what they hold: {some}"),
+        ),
         Reason::Uneven => to_copy("nodes have more replicas than others"),
         Reason::Unwanted => (
             "nodes of partitions are no longer wanted there".to_owned(),

@@ -8,7 +8,7 @@ use super::compare::Comparison;
 use super::leftovers::Leftovers;
 use super::replica_counts::{Intent, Tally};
 use crate::decisions::Level;
-use cluster::{Epoch, NodeId, Partition};
+use cluster::{Away, Epoch, NodeId, Partition, Returned};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use wire::Revision;
@@ -28,6 +28,8 @@ pub(crate) struct Sight {
     pub(crate) outlasts: bool,
     /// It is to hold nothing in the end.
     pub(crate) departing: bool,
+    /// It is about to end, and will be back.
+    pub(crate) leaving: bool,
 }
 
 /// What is seen of all nodes, and what the operator wants.
@@ -49,9 +51,17 @@ impl Outlook {
         self.nodes.iter().filter(|(_, sight)| sight.gone).map(|(id, _)| *id)
     }
 
+    /// Nodes that are about to end.
+    pub(crate) fn leaving(&self) -> impl Iterator<Item = NodeId> {
+        self.nodes.iter().filter(|(_, sight)| sight.leaving).map(|(id, _)| *id)
+    }
+
     /// Nodes that may be given replicas.
     pub(crate) fn takers(&self) -> impl Iterator<Item = NodeId> {
-        let fit = self.nodes.iter().filter(|(_, sight)| sight.serving && !sight.departing);
+        let fit = self.nodes.iter().filter(|(_, sight)| {
+            let Sight { serving, departing, leaving, .. } = **sight;
+            serving && !departing && !leaving
+        });
         fit.map(|(id, _)| *id)
     }
 }
@@ -98,6 +108,10 @@ pub(crate) enum Reason {
     Short,
     /// Closed: a departing member is to be replaced.
     Leaving,
+    /// Closed: a member leaves for a while.
+    Ending,
+    /// Closed: a node that had left for a while is there again.
+    Back,
     /// Closed: another node has fewer replicas.
     Uneven,
     /// Closed: a node of it is not wanted any longer.
@@ -114,6 +128,8 @@ impl Reason {
             Self::Whole
             | Self::Short
             | Self::Leaving
+            | Self::Ending
+            | Self::Back
             | Self::Uneven
             | Self::Unwanted
             | Self::Settled => Level::Usual,
@@ -135,14 +151,17 @@ impl Case<'_> {
             return self.close_without_the_gone();
         }
         if !partition.open {
-            return self.compared.map(|_| self.open());
+            return self.compared.map(|_| self.take_back().unwrap_or_else(|| self.open()));
         }
         // Whoever does not answer now would keep the partition closed until its lease ends.
         if !partition.chain.iter().all(|node| self.sight(*node).serving) {
             return None;
         }
         let target = self.target();
-        let reason = self.reason(&target)?;
+        let reason = match self.back() {
+            Some(_) => Reason::Back,
+            None => self.reason(&target)?,
+        };
         let begins = target.copy.filter(|copy| partition.learner() != Some(copy.taker));
         let next = Partition { epoch: self.next_epoch(), open: false, ..partition.clone() };
         Some(Step { next, reason, intent: begins, unequal: Vec::new() })
@@ -178,9 +197,11 @@ impl Case<'_> {
         }
         let replicas_held =
             partition.chain.iter().zip(&partition.since).filter(|(node, _)| stays(node));
-        let (chain, since) = replicas_held.map(|(node, since)| (*node, *since)).unzip();
+        let (chain, since): (Vec<_>, Vec<_>) =
+            replicas_held.map(|(node, since)| (*node, *since)).unzip();
         let next = Partition {
             epoch: self.next_epoch(),
+            away: self.away_but(&chain),
             chain,
             since,
             has_learner: partition.learner().is_some_and(|node| stays(&node)),
@@ -199,6 +220,9 @@ impl Case<'_> {
         let learner = partition.learner();
         members.extend(learner.filter(|_| self.caught_up));
         members.retain(|node| !self.is_behind(*node));
+        if members.iter().any(|node| self.goes_on(*node)) {
+            members.retain(|node| !self.sight(*node).leaving);
+        }
         while members.len() > self.replicas {
             let Some(least_wanted) = self.least_wanted(&members) else { break };
             members.retain(|node| *node != least_wanted);
@@ -224,6 +248,51 @@ impl Case<'_> {
             members.remove(departing);
         }
         Some(members)
+    }
+
+    /// Whether others may leave a chain to this node.
+    fn goes_on(&self, node: NodeId) -> bool {
+        let Sight { gone, serving, leaving, .. } = self.sight(node);
+        serving && !gone && !leaving
+    }
+
+    /// A node that had left for a while and is to be taken back, if there is room for it.
+    fn back(&self) -> Option<Away> {
+        let partition = self.partition;
+        let is_back = |it: &&Away| self.goes_on(it.node) && !self.sight(it.node).departing;
+        let room = partition.chain.len() < wire::CHAIN_MAX && !partition.has_learner;
+        partition.away.iter().find(is_back).filter(|_| room).copied()
+    }
+
+    /// Takes it back into the closed chain, in which nothing is pending, so that what it holds is
+    /// compared. It lacks what was written meanwhile, and counts for nothing by itself.
+    fn take_back(&self) -> Option<Step> {
+        let Away { node, since, .. } = self.back()?;
+        let mut next = Partition { epoch: self.next_epoch(), ..self.partition.clone() };
+        next.away.retain(|it| it.node != node);
+        next.chain.push(node);
+        next.since.push(since);
+        next.returned.push(Returned { node, remembers: false, left: true });
+        Some(Step { next, reason: Reason::Back, intent: self.intent, unequal: Vec::new() })
+    }
+
+    /// Who is away when these are in the chain: those who leave keep what they hold.
+    fn away_but(&self, chain: &[NodeId]) -> Vec<Away> {
+        let partition = self.partition;
+        let leaves = |node: &&NodeId| {
+            let Sight { leaving, departing, .. } = self.sight(**node);
+            leaving && !departing && !chain.contains(node) && !self.is_behind(**node)
+        };
+        let leave = partition.members().iter().filter(leaves).filter_map(|node| {
+            let since = partition.since(*node)?;
+            Some(Away { node: *node, since, left: self.revision })
+        });
+        partition.away.iter().copied().chain(leave).collect()
+    }
+
+    /// How many are away, with those who leave now.
+    fn absent(&self, members: &[NodeId]) -> usize {
+        self.away_but(members).len()
     }
 
     /// The first to go when there are too many: who does not answer, else the departing, else who
@@ -280,7 +349,8 @@ impl Case<'_> {
             let giver = kept.or_else(|| self.giver(members))?;
             return Some(Intent { giver, taker });
         }
-        if members.len() >= self.replicas && !self.is_anyone_departing(members) {
+        let whole = members.len() + self.absent(members) >= self.replicas;
+        if whole && !self.is_anyone_departing(members) {
             return None;
         }
         let Partition { id, chain, .. } = self.partition;
@@ -307,8 +377,10 @@ impl Case<'_> {
     fn is_wanted(&self, members: &[NodeId], node: NodeId) -> bool {
         let full = |node: NodeId| self.with_one_more(node);
         let evens_out = || members.iter().any(|member| full(*member) > full(node));
-        let missing = members.len() < self.replicas || self.is_anyone_departing(members);
-        !self.sight(node).departing && (missing || evens_out())
+        let there = members.len() + self.absent(members);
+        let missing = there < self.replicas || self.is_anyone_departing(members);
+        let Sight { departing, leaving, .. } = self.sight(node);
+        !departing && !leaving && (missing || evens_out())
     }
 
     fn is_anyone_departing(&self, members: &[NodeId]) -> bool {
@@ -324,6 +396,10 @@ impl Case<'_> {
             return Some(Reason::Whole);
         }
         let same = set(partition.members()) == set(&target.members);
+        let leaves = |node: &NodeId| self.sight(*node).leaving && !target.members.contains(node);
+        if partition.members().iter().any(leaves) {
+            return Some(Reason::Ending);
+        }
         if learner.is_none() || learner == partition.learner() {
             return (!same || learner != partition.learner()).then_some(Reason::Unwanted);
         }
@@ -365,8 +441,12 @@ impl Case<'_> {
             before.unwrap_or(self.revision)
         });
         let epoch = self.next_epoch();
+        // Whoever is away is not waited for when there are enough without it.
+        let mut away = self.away_but(&chain);
+        away.retain(|_| members.len() < self.replicas);
         let next = Partition {
             epoch,
+            away,
             since: since.collect(),
             chain,
             has_learner: learner.is_some(),
@@ -376,7 +456,10 @@ impl Case<'_> {
             resumes: resumed.map(|(_, base)| base).or(running),
             ..self.partition.clone()
         };
-        let unequal = self.compared.map(|it| it.behind.clone()).unwrap_or_default();
+        let had_left =
+            |node: &NodeId| self.partition.returned.iter().any(|it| it.node == *node && it.left);
+        let behind = self.compared.iter().flat_map(|it| &it.behind).copied();
+        let unequal = behind.filter(|node| !had_left(node)).collect();
         Step { next, reason: Reason::Settled, intent: None, unequal }
     }
 }

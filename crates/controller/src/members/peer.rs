@@ -54,6 +54,8 @@ pub(crate) struct Peer {
     pub(crate) replaced: Granted,
     /// Since when it has not shown what would renew its lease.
     pub(crate) lapsing_since: Option<Instant>,
+    /// Since when it says that it is about to end.
+    pub(crate) leaving_since: Option<Instant>,
 }
 
 /// How long others have to come back after a node that was started anew and is the first of its
@@ -128,6 +130,7 @@ impl Peer {
             direct: Granted::up_to(now, DIRECT_LEASE.min(lease)),
             replaced: Granted::up_to(now, lease),
             lapsing_since: None,
+            leaving_since: None,
         }
     }
 
@@ -155,6 +158,11 @@ impl Peer {
     /// lease that it may have has ended.
     pub(crate) fn is_gone(&self, now: Instant) -> bool {
         self.is_lapsing() && self.granted.is_over(now)
+    }
+
+    /// It was about to end, as it said last.
+    pub(crate) fn is_leaving(&self) -> bool {
+        self.leaving_since.is_some()
     }
 
     /// It has not shown what would renew its lease.
@@ -243,6 +251,7 @@ impl Peer {
             None => self.stuck && !returns && report.revision() < self.offered,
         };
         let changes = returns || self.standing != standing;
+        self.leaving_since = report.is_leaving().then(|| self.leaving_since.unwrap_or(now));
         self.heard = Some(now);
         self.contact = Contact::Answering;
         self.standing = standing;
@@ -268,7 +277,8 @@ impl Peer {
         self.given = install.map(Install::revision);
         self.offered = self.offered.max(self.given.unwrap_or_default());
         if let Some(Install::Assignment(assignment)) = install {
-            self.may_hold |= !assignment.partitions.is_empty();
+            let mut partitions = assignment.partitions.iter();
+            self.may_hold |= partitions.any(|it| it.chain.contains(&assignment.node));
         }
         (self.in_flight, self.asked) = (Some(now), Some(now));
     }

@@ -43,6 +43,7 @@ pub(crate) fn take_in(ledger: &mut Ledger, peer: &mut Peer, it: Arrival<'_>) -> 
         peer.replaced = peer.granted;
     }
     ledger.state.incarnations.insert(node, it.incarnation);
+    ledger.state.forget_away(|away| away.node == node);
     // A word of theirs may still be on its way, and they were never known.
     peer.begin(it.incarnation, it.report.past.iter().copied());
     ledger.advance(
@@ -108,7 +109,7 @@ fn close(partition: &mut Partition, node: NodeId, remembers: bool) {
     let known = partition.returned.iter_mut().find(|it| it.node == node);
     match known {
         Some(known) => known.remembers &= remembers,
-        None => partition.returned.push(Returned { node, remembers }),
+        None => partition.returned.push(Returned { node, remembers, left: false }),
     }
 }
 

@@ -132,13 +132,17 @@ impl<'a> Chains<'a> {
             let before = newest.returned.iter().any(|it| it.node == node && !it.remembers);
             before || is_aged(node)
         };
-        let returned = chain.iter().map(|node| Returned { node: *node, remembers: !forgot(*node) });
+        let returned = chain.iter().map(|node| {
+            let remembers = !forgot(*node);
+            Returned { node: *node, remembers, left: false }
+        });
         self.partitions.push(Partition {
             epoch,
             open: false,
             returned: returned.collect(),
             resumes: newest.resumes.filter(|_| has_learner),
             has_learner,
+            away: Vec::new(),
             since,
             chain,
             ..newest.clone()
@@ -226,6 +230,8 @@ fn skip(Epoch(epoch): Epoch) -> Result<Epoch, RebuildError> {
 /// Whether two nodes have heard the same of one epoch. What came of comparing members may have been
 /// overruled by an operator since.
 fn is_the_same(one: &Partition, other: &Partition) -> bool {
-    let other = Partition { returned: one.returned.clone(), ..other.clone() };
+    // Whoever is away is forgotten without a new epoch.
+    let (returned, away) = (one.returned.clone(), one.away.clone());
+    let other = Partition { returned, away, ..other.clone() };
     *one == other
 }

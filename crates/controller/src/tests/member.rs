@@ -59,6 +59,8 @@ pub(super) struct Obedient {
     pub(super) requests: u64,
     /// Clients ask it past the switch, if it is a node.
     pub(super) asked_directly: bool,
+    /// It is about to end.
+    pub(super) leaving: bool,
     /// When it came to the epoch that each of its partitions has.
     entered: BTreeMap<PartitionId, (Epoch, Instant)>,
     /// Copies that have come to their end; as durable as its store.
@@ -97,6 +99,7 @@ impl Obedient {
             delegates: false,
             requests: 5,
             asked_directly: false,
+            leaving: false,
             entered: BTreeMap::new(),
             caught_up: BTreeSet::new(),
             held: BTreeMap::new(),
@@ -263,6 +266,7 @@ impl Obedient {
             hot_revision,
             hot,
             delegates,
+            leaving: self.leaving,
             ..SwitchCounters::default()
         }
     }
@@ -310,6 +314,7 @@ impl Obedient {
             stored: self.stored.clone(),
             clock: self.clock_told,
             asked_directly: self.asked_directly,
+            leaving: self.leaving,
         }
     }
 }

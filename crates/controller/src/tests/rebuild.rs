@@ -209,7 +209,7 @@ fn a_member_that_did_not_hear_of_the_last_epoch_is_compared_and_one_with_an_old_
         assert_eq!(found.partitions[0].behind, [NodeId(2)]);
         let node = found.nodes.iter().find(|it| it.node == NodeId(2)).unwrap();
         assert_eq!((node.behind, node.aged), (1, aged), "epoch {epoch}");
-        let remembers = Returned { node: NodeId(2), remembers: aged == 0 };
+        let remembers = Returned { node: NodeId(2), remembers: aged == 0, left: false };
         assert!(found.saved.map.partitions[0].returned.contains(&remembers), "epoch {epoch}");
         assert_eq!(found.saved.aged.contains_key(&NodeId(2)), aged > 0);
     }
@@ -240,7 +240,7 @@ fn who_was_found_to_have_an_older_store_is_not_better_for_a_new_map() {
     for record in &mut all {
         change(record, 1, |it| {
             (it.open, it.epoch) = (false, Epoch(6));
-            it.returned = vec![Returned { node: NodeId(3), remembers: false }];
+            it.returned = vec![Returned { node: NodeId(3), remembers: false, left: false }];
         });
         record.assignment.as_mut().unwrap().aged =
             Revision::new(u64::from(record.node.0 == 3) * 800);

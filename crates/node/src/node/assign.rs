@@ -19,7 +19,8 @@ impl<E: Engine> Node<E> {
     ///
     /// # Panics
     ///
-    /// If a partition does not have this node in its chain: whoever hands it in has checked that.
+    /// If a partition has this node neither in its chain nor away from it: whoever hands it in has
+    /// checked that.
     pub fn install(&mut self, now: Instant, assignment: &Assignment) {
         let foreign =
             self.replica_records.cluster.is_some_and(|cluster| cluster != assignment.cluster);
@@ -34,7 +35,7 @@ impl<E: Engine> Node<E> {
         }
         self.dirty = true;
         self.replica_records.belong_to(&mut self.shard.engine, assignment.cluster);
-        let mine: Vec<&Partition> =
+        let mut mine: Vec<&Partition> =
             assignment.partitions.iter().filter(|p| self.is_mine(p)).collect();
         self.replica_records.follow(
             &mut self.shard.engine,
@@ -48,7 +49,8 @@ impl<E: Engine> Node<E> {
             self.shard.engine.name_keyspace(keyspace.id, &keyspace.name);
         }
         let directory = ClusterView::new(assignment, self.config.shard);
-        self.forget_others(now, &directory, &mine);
+        let kept = mine.extract_if(.., |it| it.kept_since(assignment.node).is_some()).collect();
+        self.forget_others(now, &directory, &mine, kept);
         let mut rows: BTreeMap<KeyspaceId, Vec<_>> = BTreeMap::new();
         for partition in &mine {
             let Partition { id, keyspace, first, last, .. } = **partition;
@@ -76,7 +78,13 @@ impl<E: Engine> Node<E> {
     /// piece, but where the node has a replica record again already: there it has to be gone before
     /// the first packet, or old and new could not be told apart, however long that takes. A
     /// controller gives no such replica record before the node has forgotten.
-    fn forget_others(&mut self, now: Instant, directory: &ClusterView, mine: &[&Partition]) {
+    fn forget_others(
+        &mut self,
+        now: Instant,
+        directory: &ClusterView,
+        mine: &[&Partition],
+        kept: Vec<&Partition>,
+    ) {
         let mine_by_id: BTreeMap<PartitionId, &Partition> =
             mine.iter().map(|p| (p.id, *p)).collect();
         let stays = |replica_record: &ReplicaRecord| {
@@ -86,6 +94,13 @@ impl<E: Engine> Node<E> {
                     && replica_record.can_resume(partition, directory.me)
             })
         };
+        // What it has left for a while it keeps as it is, and serves it no more.
+        let kept: BTreeMap<PartitionId, &Partition> = kept.into_iter().map(|p| (p.id, p)).collect();
+        let rests = |replica_record: &ReplicaRecord| {
+            let partition = kept.get(&replica_record.area.partition);
+            let since = partition.and_then(|partition| partition.kept_since(directory.me));
+            since == Some(replica_record.since)
+        };
         let keeps = self.shard.mutant.is(Mutant::KeepLeftovers);
         let replica_records = &self.replica_records;
         self.replicas.retain(|id, _| replica_records.get(*id).is_some_and(stays));
@@ -93,7 +108,7 @@ impl<E: Engine> Node<E> {
         self.shard.timers.retain(|(_, id, _)| replicas.contains_key(id));
         self.shard.hot.retain(|id| replicas.contains_key(&id));
         self.copies.retain(|id, _| replicas.contains_key(id));
-        self.replica_records.vacate(|replica_record| keeps || stays(replica_record));
+        self.replica_records.vacate(|record| keeps || stays(record) || rests(record));
         for partition in mine {
             self.replica_records.forget_all(&mut self.shard.engine, partition.id);
         }

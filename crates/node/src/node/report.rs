@@ -46,6 +46,8 @@ impl<E: Engine> Node<E> {
             stored: self.stored(),
             clock: self.shard.ahead,
             asked_directly: self.shard.direct.is_asked(now),
+            // Whoever runs the node says so.
+            leaving: false,
         }
     }
 

@@ -11,6 +11,7 @@ pub use snapshot::{NodeSnapshot, ShardSnapshot};
 
 use super::alert::{Bell, Ear};
 use super::latency::Latencies;
+use super::leaving::Leaving;
 use super::obedience::Obedience;
 use super::turn_watch::TurnWatch;
 use crate::clock::Clock;
@@ -42,7 +43,9 @@ pub struct NodeDriver {
     store: StoreId,
     workers: Vec<Worker<Command>>,
     ear: Ear,
+    bell: Bell,
     obedience: Obedience,
+    leaving: Leaving,
     overflow: Overflow,
 }
 
@@ -54,7 +57,9 @@ pub struct NodeHandle {
     store: StoreId,
     mailboxes: Vec<Mailbox<Command>>,
     ear: Ear,
+    bell: Bell,
     obedience: Obedience,
+    leaving: Leaving,
     overflow: Overflow,
 }
 
@@ -137,7 +142,8 @@ impl NodeDriver {
             })?);
         }
         let obedience = Obedience::default();
-        Ok(Self { spec, incarnation, store, workers, ear, obedience, overflow })
+        let leaving = Leaving::default();
+        Ok(Self { spec, incarnation, store, workers, ear, bell, obedience, leaving, overflow })
     }
 
     /// Its place in the cluster.
@@ -156,7 +162,9 @@ impl NodeDriver {
             store: self.store,
             mailboxes,
             ear: self.ear.clone(),
+            bell: self.bell.clone(),
             obedience: self.obedience.clone(),
+            leaving: self.leaving.clone(),
             overflow: self.overflow.clone(),
         }
     }
@@ -222,6 +230,17 @@ impl NodeHandle {
     /// If it has ended.
     pub(crate) async fn listen(&self, heard: u64) -> Result<u64, MailError> {
         self.ear.listen(heard).await
+    }
+
+    /// Asks it to end: its controller is told at once.
+    pub(crate) fn leave(&self) {
+        self.leaving.begin();
+        self.bell.ring();
+    }
+
+    /// Whether it has been asked to end.
+    pub(crate) fn leaving(&self) -> &Leaving {
+        &self.leaving
     }
 
     /// Whom it obeys.

@@ -3,6 +3,7 @@
 #[cfg(test)]
 mod tests;
 
+use super::leaving::Leaving;
 use super::node::Wanted;
 use super::obedience::Obedience;
 use super::{NodeHandle, SwitchHandle, SwitchSnapshot};
@@ -10,7 +11,8 @@ use crate::clock::Clock;
 use crate::mailbox::{MailError, blocking};
 use cluster::{
     Assignment, HotOrder, Incarnation, Install, InstallError, KeyspaceId, Map, MapError, Match,
-    MemberReport, NodeSpec, Order, Partition, Report, Unheeded, is_plausible_revision,
+    MemberReport, NodeReport, NodeSpec, Order, Partition, Report, SwitchCounters, Unheeded,
+    is_plausible_revision,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -83,7 +85,9 @@ impl MemberHandle {
     pub async fn obey(&self, order: Order) -> Result<Report, OrderError> {
         // One after the other: what an older leader said is done before a newer one is heard.
         let mut superior = self.obedience().hear(order.leader).await?;
+        let may_end = order.may_end;
         let report = self.carry_out(order.addressed_to(self.incarnation())).await?;
+        self.leaving().note(may_end);
         superior.belongs_to(match &report.state {
             MemberReport::Switch(it) => it.cluster,
             MemberReport::Node(it) => it.cluster,
@@ -97,6 +101,13 @@ impl MemberHandle {
         match self {
             Self::Switch(switch) => switch.obedience(),
             Self::Node(node) => node.obedience(),
+        }
+    }
+
+    pub(crate) fn leaving(&self) -> &Leaving {
+        match self {
+            Self::Switch(switch) => switch.leaving(),
+            Self::Node(node) => node.leaving(),
         }
     }
 
@@ -128,7 +139,9 @@ impl MemberHandle {
                 // It talks to the kernel, too, which no task should wait for.
                 let snapshot = blocking(command).await?;
                 let SwitchSnapshot { cluster, revision, hot_revision, .. } = snapshot;
+                let leaving = switch.leaving().is_begun();
                 let state = snapshot.counters.report(cluster, revision, hot_revision);
+                let state = SwitchCounters { leaving, ..state };
                 let state = MemberReport::Switch(state);
                 Ok(Report { incarnation: switch.incarnation(), at: snapshot.at, state })
             }
@@ -154,7 +167,9 @@ impl MemberHandle {
                         held.0
                     );
                 }
-                let state = MemberReport::Node(Box::new(snapshot.report));
+                let leaving = node.leaving().is_begun();
+                let report = NodeReport { leaving, ..snapshot.report };
+                let state = MemberReport::Node(Box::new(report));
                 Ok(Report { incarnation: node.incarnation(), at: snapshot.at, state })
             }
         }
@@ -229,7 +244,7 @@ fn check_partitions(
             && !partition.members().is_empty()
             && members.len() == chain.len()
             && chain.iter().all(|member| nodes.contains(member));
-        if !sound || !members.contains(&me.id) {
+        if !sound || members.contains(&me.id) == partition.kept_since(me.id).is_some() {
             return Err(format!("partition {id} has an impossible chain"));
         }
         if id.0 == 0 || !ids.insert(id) || !known.contains(keyspace) || first > last {

@@ -7,6 +7,7 @@
 //! that leaves to them, and the directory is the kernel's: they note there what passes them.
 
 use super::fast_path::{FastPath, FastPathError, InKernel};
+use super::leaving::Leaving;
 use super::obedience::Obedience;
 use super::orders::OrderError;
 use crate::clock::Clock;
@@ -37,6 +38,7 @@ pub struct SwitchDriver {
     directory: Arc<Directory>,
     refused: Arc<Refused>,
     obedience: Obedience,
+    leaving: Leaving,
 }
 
 /// How the control plane reaches a switch; outlives it without harm.
@@ -49,6 +51,7 @@ pub struct SwitchHandle {
     directory: Arc<Directory>,
     refused: Arc<Refused>,
     obedience: Obedience,
+    leaving: Leaving,
 }
 
 /// Why the last order of hot keys was not taken, if it was not; logged when it changes, for there
@@ -156,7 +159,7 @@ impl SwitchDriver {
             spawn(&name, clock.clone(), socket, thread)
         });
         let workers = workers.collect::<io::Result<_>>()?;
-        let obedience = Obedience::default();
+        let (obedience, leaving) = (Obedience::default(), Leaving::default());
         let service = local;
         Ok(Self {
             incarnation,
@@ -167,6 +170,7 @@ impl SwitchDriver {
             directory,
             refused,
             obedience,
+            leaving,
         })
     }
 
@@ -189,6 +193,7 @@ impl SwitchDriver {
             directory: Arc::clone(&self.directory),
             refused: self.refused.clone(),
             obedience: self.obedience.clone(),
+            leaving: self.leaving.clone(),
         }
     }
 }
@@ -198,6 +203,11 @@ impl SwitchHandle {
     #[must_use]
     pub fn overflowed(&self) -> u64 {
         self.overflow.count()
+    }
+
+    /// Whether it has been asked to end.
+    pub(crate) fn leaving(&self) -> &Leaving {
+        &self.leaving
     }
 
     /// Whom it obeys.

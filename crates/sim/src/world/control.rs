@@ -14,7 +14,7 @@ use crate::queue::Event;
 use crate::role::Role;
 use cluster::{
     Epoch, HotPolicy, Incarnation, Install, KeyspaceKind, Lease, Member, MemberReport, Mutant,
-    NodeId, NodeReport, Order, PartitionId, Report, SwitchControl,
+    NodeId, NodeReport, Order, PartitionId, Report, SwitchControl, SwitchCounters,
 };
 use controller::{HotAction, HotNews, KeyspaceSpec, Saved};
 use node::ALERT_REST;
@@ -192,7 +192,9 @@ impl World {
     pub(super) fn take_order(&mut self, role: Role, mandate: Mandate) {
         let local = self.local(role);
         let order = Order::clone(&mandate.order).addressed_to(self.process(role).incarnation);
-        let Order { install, clock, lease, direct, hot, verify, .. } = &order;
+        let Order { install, clock, lease, direct, hot, verify, may_end, .. } = &order;
+        let leaving = self.process(role).leaving;
+        self.note_may_end(role, *may_end);
         match role {
             Role::Switch(index) => {
                 let switch = self.switches.get_mut(usize::from(index));
@@ -213,7 +215,8 @@ impl World {
                 if let Some(hot) = hot {
                     pipeline.install_hot(hot).expect("few keys");
                 }
-                let state = MemberReport::Switch(pipeline.counters());
+                let counters = SwitchCounters { leaving, ..pipeline.counters() };
+                let state = MemberReport::Switch(counters);
                 let report =
                     Report { incarnation: self.process(role).incarnation, at: local, state };
                 self.answer(role, &mandate, Some(report));
@@ -271,7 +274,9 @@ impl World {
         let Some(reports) = reports.collect::<Option<Vec<NodeReport>>>() else { return };
         let asked = std::mem::take(asked);
         let store = reports.first().map_or_else(Default::default, |it| it.store);
+        let leaving = self.process(role).leaving;
         let report = NodeReport::of_shards(reports.iter(), store, usize::MAX);
+        let report = NodeReport { leaving, ..report };
         let state = MemberReport::Node(Box::new(report));
         let report = Report { incarnation: self.process(role).incarnation, at: now, state };
         for mandate in asked {

@@ -31,6 +31,8 @@ pub(crate) enum Fault {
     Flood,
     /// The active switch and some nodes are out of the controllers' reach.
     Strand,
+    /// Not a fault: a member is asked to end.
+    Leave,
 }
 
 /// Something has caught up again.
@@ -46,6 +48,8 @@ pub(crate) enum Relief {
     Map,
     /// A node has room again.
     Room(u16),
+    /// A member that was asked to end does, if it still is that one.
+    End(Role, u64),
 }
 
 /// What becomes of a node's disk when it crashes.
@@ -63,7 +67,7 @@ pub(crate) enum Harm {
 }
 
 impl Fault {
-    const ALL: [Self; 15] = [
+    const ALL: [Self; 16] = [
         Self::Crash,
         Self::PowerCut,
         Self::ClientCrash,
@@ -79,6 +83,7 @@ impl Fault {
         Self::OldMap,
         Self::Full,
         Self::Strand,
+        Self::Leave,
     ];
 
     /// The mean time between two of these; zero: there are none.
@@ -99,6 +104,7 @@ impl Fault {
             Self::OldMap => faults.old_map_every,
             Self::Full => faults.full_every,
             Self::Strand => faults.strand_every,
+            Self::Leave => faults.leave_every,
             Self::Flood => Duration::ZERO,
         }
     }
@@ -180,6 +186,7 @@ impl World {
             Fault::HotOrCold => self.turn_hot_or_cold(),
             Fault::Deaf => self.deafen(),
             Fault::Strand => self.strand(),
+            Fault::Leave => self.ask_to_end(),
             Fault::Full => {
                 let node = self.any_node();
                 self.fill_up(node);
@@ -202,6 +209,8 @@ impl World {
                 }
             }
             Relief::Map => self.mend_map(),
+            Relief::End(role, incarnation) if !self.healed => self.end_leaving(role, incarnation),
+            Relief::End(..) => {}
             Relief::Room(node) if !self.healed => self.make_room(node),
             Relief::Room(_) => {}
             Relief::Mend(links) => {

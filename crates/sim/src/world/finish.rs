@@ -137,6 +137,7 @@ impl World {
         self.put_newest_map_back();
         self.net.heal();
         self.make_all_room();
+        self.end_all_leaving();
         for role in self.cast.roles() {
             self.go_on(role);
             self.start(role);

@@ -14,6 +14,8 @@ use wire::Endpoint;
 #[derive(Debug)]
 pub(super) struct Process {
     pub(super) state: State,
+    /// It was asked to end, and waits until it may.
+    pub(super) leaving: bool,
     /// Which incarnation this is; meaningless while down.
     pub(super) incarnation: Incarnation,
     /// The machine's clock: it goes on whatever the process does.
@@ -45,6 +47,7 @@ impl Process {
     pub(super) fn new(clock: Clock) -> Self {
         Self {
             state: State::Down,
+            leaving: false,
             incarnation: Incarnation::default(),
             clock,
             inbox: VecDeque::new(),
@@ -71,7 +74,7 @@ impl Process {
 
     /// Ends it, and whatever it has not taken.
     pub(super) fn end(&mut self) {
-        self.state = State::Down;
+        (self.state, self.leaving) = (State::Down, false);
         self.inbox.clear();
     }
 }
