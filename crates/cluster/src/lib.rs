@@ -19,6 +19,7 @@ mod resources;
 mod term;
 mod text;
 mod verify;
+mod versions;
 
 pub use clock::{ClockAhead, ClockOrder};
 pub use fence::{Fence, Standby};
@@ -40,3 +41,4 @@ pub use record::{NodeRecord, ShardRecord, SwitchRecord};
 pub use resources::{Resources, Stored, Volume};
 pub use term::{Leader, Superior, Term, Unheeded};
 pub use verify::{DIFFERENCES_MAX, Difference, Findings, Verification, VerifyOrder};
+pub use versions::{ORDERS_VERSION, ORDERS_VERSION_MIN, Versions};

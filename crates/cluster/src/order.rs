@@ -6,7 +6,7 @@
 use crate::{
     ClockAhead, ClockOrder, ClusterId, Epoch, HotCount, HotKey, HotOrder, Incarnation, Keyspace,
     Leader, Lease, NodeId, NodeSpec, Partition, PartitionId, Resources, StoreId, Stored,
-    Verification, VerifyOrder, text,
+    Verification, VerifyOrder, Versions, text,
 };
 use machine::Instant;
 use serde::{Deserialize, Serialize};
@@ -132,6 +132,9 @@ pub struct Order {
     /// What replicas are to be compared, for a node that does not know.
     #[serde(default)]
     pub verify: Option<VerifyOrder>,
+    /// The version of orders and reports that this is of: the newest that all members can.
+    #[serde(default)]
+    pub version: u16,
     /// For a member that is leaving: nobody waits for it any more, and it may end.
     #[serde(default)]
     pub may_end: bool,
@@ -166,6 +169,9 @@ pub struct Report {
     /// When this was said, by the member's clock; a lease that rests on it counts from here.
     #[serde(with = "text::instant")]
     pub at: Instant,
+    /// What it speaks.
+    #[serde(default)]
+    pub versions: Versions,
     /// How the member is.
     pub state: MemberReport,
 }

@@ -40,6 +40,15 @@ impl Admin {
         self.get("/v1/status")
     }
 
+    /// How many of these controllers stand by: they answer, and say that another one leads.
+    pub fn standing_by(&self) -> usize {
+        let stands_by = |at: &&SocketAddr| {
+            let answer = self.agent.get(url(**at, "/v1/status")).call();
+            answer.is_ok_and(|answer| answer.status() == StatusCode::SERVICE_UNAVAILABLE)
+        };
+        self.addresses.iter().filter(stands_by).count()
+    }
+
     /// The metrics of the controller's process.
     pub fn metrics(&self) -> Result<String, Failure> {
         let mut answer = self.ask(|at| self.agent.get(url(at, "/metrics")).call())?;

@@ -163,8 +163,19 @@ impl Controller {
         }
         self.orders.sent += 1;
         let (leader, incarnation) = (Some(self.ledger.leader()), self.ledger.registered(member));
-        let order =
-            Order { leader, incarnation, install, clock, lease, direct, hot, verify, may_end };
+        let version = self.members.common_orders();
+        let order = Order {
+            leader,
+            incarnation,
+            install,
+            clock,
+            lease,
+            direct,
+            hot,
+            verify,
+            version,
+            may_end,
+        };
         Some((member, order))
     }
 
@@ -189,6 +200,10 @@ impl Controller {
         let incarnation = report.incarnation;
         if peer.is_over(from, &report, &self.ledger.state) {
             return;
+        }
+        if let Some(why) = report.versions.conflict() {
+            self.heard(from, report, Standing::Unfit(why));
+            return self.act();
         }
         let standing = match (from, &mut report.state) {
             (Member::Switch(_), MemberReport::Switch(counters)) => {

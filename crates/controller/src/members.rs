@@ -14,7 +14,7 @@ pub(crate) use returns::{Arrival, accept_loss, begin_incarnation, take_in};
 pub(crate) use sample::Sample;
 pub(crate) use standing::Standing;
 
-use cluster::{Map, Member, NodeId, NodeReport};
+use cluster::{Map, Member, NodeId, NodeReport, ORDERS_VERSION};
 use machine::Instant;
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem::discriminant;
@@ -111,6 +111,12 @@ impl Members {
     /// Somebody follows a newer map than this one, which therefore says nothing of what is so.
     pub(crate) fn is_overtaken(&self) -> bool {
         self.peers.values().any(|peer| matches!(peer.standing, Standing::Ahead(_)))
+    }
+
+    /// The newest version of orders and reports that all who were heard can.
+    pub(crate) fn common_orders(&self) -> u16 {
+        let said = self.peers.values().filter_map(|peer| peer.report.as_ref());
+        said.map(|report| report.versions.common_orders()).min().unwrap_or(ORDERS_VERSION)
     }
 
     /// Members that follow somebody else.

@@ -1,5 +1,7 @@
-//! `keyway cluster`: nodes that come, go and stay, when copies run, and whether replicas agree.
+//! `keyway cluster`: nodes that come, go and stay, when copies run, whether replicas agree, and what
+//! may be restarted.
 
+mod upgrade_check;
 mod verify;
 
 use console::admin::Admin;
@@ -75,6 +77,7 @@ Examples:
     #[command(after_help = "Example:\n  keyway cluster resume-copies")]
     ResumeCopies,
     Verify(verify::Args),
+    UpgradeCheck(upgrade_check::Args),
 }
 
 /// Make a node known, which is then given its share of the partitions.
@@ -105,6 +108,7 @@ impl Args {
         let admin = Admin::new(&shared.admins, shared.timeout);
         let done = match self.command {
             Command::Verify(args) => return args.run(&admin, shared),
+            Command::UpgradeCheck(args) => return args.run(&admin, shared),
             Command::AddNode(AddNode { id, listen, shards, control }) => {
                 admin.add_node(&NewNode { id, listen, shards, control })?;
                 format!("node {id} is known; it is given partitions once it answers at {control}")

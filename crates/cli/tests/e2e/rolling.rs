@@ -41,6 +41,9 @@ const KEYS: u64 = 16;
 /// clients find another switch within a few tenths. This machine is busy with other tests.
 const ANSWER_MAX: Duration = Duration::from_secs(3);
 
+/// How long it may take until one more may be restarted.
+const SAFE_WAIT_MAX: Duration = Duration::from_secs(30);
+
 /// What an asker saw.
 #[derive(Debug, Default)]
 struct Seen {
@@ -126,6 +129,14 @@ impl Rolling {
         let mut clock = Clock::new();
         let until = clock.now() + self.between;
         wait_until(&mut clock, until);
+        let give_up = clock.now() + SAFE_WAIT_MAX;
+        loop {
+            let said = self.processes.ask("cluster upgrade-check");
+            if said.code == Some(0) {
+                return;
+            }
+            assert!(clock.now() < give_up, "it is never safe: {said:?}");
+        }
     }
 
     fn restart(&mut self, name: &str, role: &str) -> String {

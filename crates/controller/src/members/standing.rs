@@ -20,6 +20,8 @@ pub(crate) enum Standing {
     Forgotten,
     /// It follows somebody else. The text says how that shows and what to do.
     Foreign(String),
+    /// It speaks another version than this controller can. The text says which, and what to do.
+    Unfit(String),
     /// It knows more than this controller, which therefore must not decide anything. The text says
     /// how that shows and what to do.
     Ahead(String),
@@ -30,9 +32,11 @@ impl Standing {
     pub(crate) fn level(&self) -> Level {
         match self {
             Self::Unheard | Self::Accepted | Self::Returning => Level::Usual,
-            Self::Waiting(_) | Self::Forgotten | Self::Foreign(_) | Self::Ahead(_) => {
-                Level::Trouble
-            }
+            Self::Waiting(_)
+            | Self::Forgotten
+            | Self::Foreign(_)
+            | Self::Unfit(_)
+            | Self::Ahead(_) => Level::Trouble,
         }
     }
 
@@ -55,7 +59,9 @@ impl Standing {
                 format!("{member} came back without the memory of its partitions"),
                 "give it no assignment".into(),
             ),
-            Self::Foreign(why) => (format!("{member}: {why}"), "give it no order".into()),
+            Self::Foreign(why) | Self::Unfit(why) => {
+                (format!("{member}: {why}"), "give it no order".into())
+            }
             Self::Ahead(why) => (format!("{member}: {why}"), "decide nothing more".into()),
         }
     }

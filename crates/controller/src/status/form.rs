@@ -4,7 +4,7 @@ use crate::decisions::Decision;
 use crate::hot::HotDecision;
 use cluster::{
     ClusterId, Epoch, Findings, HotKey, HotPolicy, KeyspaceId, KeyspaceKind, Match, Member, NodeId,
-    PartitionId, Resources, Term, Volume,
+    PartitionId, Resources, Term, Versions, Volume,
 };
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
@@ -104,6 +104,15 @@ pub struct MemberStatus {
     pub state: MemberState,
     /// Whether it is a node that is to hold nothing in the end.
     pub departing: bool,
+    /// Whether it has been asked to end, and waits for others to take over.
+    #[serde(default)]
+    pub leaving: bool,
+    /// Whether it has ended because it was asked to, and is expected back.
+    #[serde(default)]
+    pub away: bool,
+    /// What it speaks, as last heard.
+    #[serde(default)]
+    pub versions: Versions,
     /// In a sentence, with what to do if something is to be done.
     pub detail: String,
     /// Revision of what it has installed, as last heard; 0 for nothing.

@@ -17,6 +17,13 @@ pub(super) fn member_status(view: &View<'_>, member: Member, peer: &Peer) -> Opt
     };
     let (word, mut detail) = describe(view, member, peer);
     if let Member::Node(id) = member {
+        if peer.is_leaving() && peer.contact == Contact::Answering {
+            let left = match state.partitions_of(id) {
+                0 => "others have taken over".to_owned(),
+                n => format!("others are to take over {n} partitions"),
+            };
+            detail = format!("it is about to end, {left}; {detail}");
+        }
         if departing {
             detail = format!("{}; {detail}", departure(view, id));
         }
@@ -44,12 +51,21 @@ pub(super) fn member_status(view: &View<'_>, member: Member, peer: &Peer) -> Opt
         endpoint,
         state: word,
         departing,
+        leaving: peer.is_leaving() && peer.contact == Contact::Answering,
+        away: has_left(view, member, peer) && peer.contact != Contact::Answering,
+        versions: peer.report.as_ref().map(|report| report.versions.clone()).unwrap_or_default(),
         detail,
         revision: peer.revision(),
         heard_ms_ago: peer.heard.map(|at| ms_between(at, view.now)),
         lease_ms_left: ms_between(view.now, peer.granted.over_at()),
         clock_ahead_ms: clock.map(|ahead| ahead.0 / 1_000_000),
     })
+}
+
+/// Whether it has ended because it was asked to.
+fn has_left(view: &View<'_>, member: Member, peer: &Peer) -> bool {
+    let away = matches!(member, Member::Node(id) if view.state.is_away(id));
+    away || peer.is_leaving()
 }
 
 fn departure(view: &View<'_>, node: NodeId) -> String {
@@ -70,8 +86,15 @@ fn vacating(view: &View<'_>, node: NodeId) -> usize {
 fn describe(view: &View<'_>, member: Member, peer: &Peer) -> (MemberState, String) {
     let revision = view.state.map.revision;
     match &peer.standing {
-        Standing::Foreign(why) | Standing::Ahead(why) => (MemberState::Foreign, why.clone()),
+        Standing::Foreign(why) | Standing::Unfit(why) | Standing::Ahead(why) => {
+            (MemberState::Foreign, why.clone())
+        }
         Standing::Forgotten => (MemberState::Forgotten, forgotten(view, member)),
+        Standing::Accepted | Standing::Waiting(_) | Standing::Returning | Standing::Unheard
+            if peer.contact != Contact::Answering && has_left(view, member, peer) =>
+        {
+            (MemberState::Silent, "it has ended, as it was asked to, and is waited for".into())
+        }
         Standing::Unheard => (MemberState::Silent, "not heard of yet: is it running?".into()),
         Standing::Accepted | Standing::Waiting(_) | Standing::Returning
             if peer.contact != Contact::Answering =>

@@ -4,7 +4,7 @@ use super::member::Obedient;
 use crate::{Controller, ControllerConfig, KeyspaceSpec, MemberState, Saved, Status};
 use cluster::{
     ClusterId, CopyProgress, HotPolicy, KeyspaceKind, Map, Member, MemberReport, NodeId, NodeSpec,
-    Order, Partition, Report, Selection,
+    Order, Partition, Report, Selection, Versions,
 };
 use machine::Instant;
 use std::collections::BTreeMap;
@@ -186,7 +186,12 @@ impl World {
                 MemberReport::Node(Box::new(report))
             }
         };
-        Report { incarnation: it.tenure.incarnation(), at: it.clock(self.now), state }
+        Report {
+            incarnation: it.tenure.incarnation(),
+            at: it.clock(self.now),
+            versions: Versions::ours(),
+            state,
+        }
     }
 
     /// Copies come to their end: those whose tail and learner have both been there long enough.

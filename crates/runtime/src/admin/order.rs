@@ -61,7 +61,7 @@ pub(super) async fn take_order(
                 return (StatusCode::CONFLICT, Json(body)).into_response();
             }
             let status = match &error {
-                OrderError::Unheeded(_) => StatusCode::CONFLICT,
+                OrderError::Unheeded(_) | OrderError::Version(_) => StatusCode::CONFLICT,
                 OrderError::Unreached(_) => StatusCode::SERVICE_UNAVAILABLE,
                 OrderError::WrongRole { .. }
                 | OrderError::WrongNode { .. }

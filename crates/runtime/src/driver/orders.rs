@@ -11,8 +11,8 @@ use crate::clock::Clock;
 use crate::mailbox::{MailError, blocking};
 use cluster::{
     Assignment, HotOrder, Incarnation, Install, InstallError, KeyspaceId, Map, MapError, Match,
-    MemberReport, NodeReport, NodeSpec, Order, Partition, Report, SwitchCounters, Unheeded,
-    is_plausible_revision,
+    MemberReport, NodeReport, NodeSpec, ORDERS_VERSION, Order, Partition, Report, SwitchCounters,
+    Unheeded, Versions, is_plausible_revision,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -33,6 +33,12 @@ pub enum OrderError {
     /// Of a leader that is not obeyed (any more).
     #[error(transparent)]
     Unheeded(#[from] Unheeded),
+    /// Of a version that this build does not know.
+    #[error(
+        "the controller gives orders of version {0}, and this build speaks up to {ORDERS_VERSION}: \
+         upgrade this process too, or run controllers of an older version"
+    )]
+    Version(u16),
     /// An order for the other role.
     #[error("this is a {is}, and the order is one for a {wanted}: check the control addresses")]
     WrongRole {
@@ -85,6 +91,9 @@ impl MemberHandle {
     pub async fn obey(&self, order: Order) -> Result<Report, OrderError> {
         // One after the other: what an older leader said is done before a newer one is heard.
         let mut superior = self.obedience().hear(order.leader).await?;
+        if order.version > ORDERS_VERSION {
+            return Err(OrderError::Version(order.version));
+        }
         let may_end = order.may_end;
         let report = self.carry_out(order.addressed_to(self.incarnation())).await?;
         self.leaving().note(may_end);
@@ -143,7 +152,12 @@ impl MemberHandle {
                 let state = snapshot.counters.report(cluster, revision, hot_revision);
                 let state = SwitchCounters { leaving, ..state };
                 let state = MemberReport::Switch(state);
-                Ok(Report { incarnation: switch.incarnation(), at: snapshot.at, state })
+                Ok(Report {
+                    incarnation: switch.incarnation(),
+                    at: snapshot.at,
+                    versions: Versions::ours(),
+                    state,
+                })
             }
             Self::Node(node) => {
                 let assignment = match install {
@@ -170,7 +184,12 @@ impl MemberHandle {
                 let leaving = node.leaving().is_begun();
                 let report = NodeReport { leaving, ..snapshot.report };
                 let state = MemberReport::Node(Box::new(report));
-                Ok(Report { incarnation: node.incarnation(), at: snapshot.at, state })
+                Ok(Report {
+                    incarnation: node.incarnation(),
+                    at: snapshot.at,
+                    versions: Versions::ours(),
+                    state,
+                })
             }
         }
     }

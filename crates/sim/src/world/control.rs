@@ -14,7 +14,7 @@ use crate::queue::Event;
 use crate::role::Role;
 use cluster::{
     Epoch, HotPolicy, Incarnation, Install, KeyspaceKind, Lease, Member, MemberReport, Mutant,
-    NodeId, NodeReport, Order, PartitionId, Report, SwitchControl, SwitchCounters,
+    NodeId, NodeReport, Order, PartitionId, Report, SwitchControl, SwitchCounters, Versions,
 };
 use controller::{HotAction, HotNews, KeyspaceSpec, Saved};
 use node::ALERT_REST;
@@ -217,8 +217,12 @@ impl World {
                 }
                 let counters = SwitchCounters { leaving, ..pipeline.counters() };
                 let state = MemberReport::Switch(counters);
-                let report =
-                    Report { incarnation: self.process(role).incarnation, at: local, state };
+                let report = Report {
+                    incarnation: self.process(role).incarnation,
+                    at: local,
+                    versions: Versions::ours(),
+                    state,
+                };
                 self.answer(role, &mandate, Some(report));
             }
             Role::Node(node) => {
@@ -278,7 +282,12 @@ impl World {
         let report = NodeReport::of_shards(reports.iter(), store, usize::MAX);
         let report = NodeReport { leaving, ..report };
         let state = MemberReport::Node(Box::new(report));
-        let report = Report { incarnation: self.process(role).incarnation, at: now, state };
+        let report = Report {
+            incarnation: self.process(role).incarnation,
+            at: now,
+            versions: Versions::ours(),
+            state,
+        };
         for mandate in asked {
             self.answer(role, &mandate, Some(report.clone()));
         }

@@ -6,7 +6,7 @@ use super::net::{SERVICE, node_endpoint};
 use super::{Rack, RackSpec, Server};
 use cluster::{
     ClusterId, HotPolicy, Incarnation, Install, KeyspaceKind, Member, MemberReport, NodeId,
-    NodeReport, NodeSpec, Order, Report, SwitchControl as _,
+    NodeReport, NodeSpec, Order, Report, SwitchControl as _, Versions,
 };
 use controller::{COPY_BYTES_PER_S, ControllerConfig, KeyspaceSpec, LEASE, POLL_INTERVAL};
 use machine::Instant;
@@ -98,7 +98,12 @@ impl Rack {
             self.switch.install_hot(hot).expect("few keys");
         }
         let state = MemberReport::Switch(self.switch.counters());
-        let report = Report { incarnation: SWITCH_INCARNATION, at: self.now, state };
+        let report = Report {
+            incarnation: SWITCH_INCARNATION,
+            at: self.now,
+            versions: Versions::ours(),
+            state,
+        };
         self.mail(Mail::Report(Member::Switch(0), report));
     }
 
@@ -123,7 +128,12 @@ impl Rack {
         server.pump(now, &mut self.net);
         let report = server.machine.report(now);
         let state = MemberReport::Node(Box::new(self.as_heard(report)));
-        let report = Report { incarnation: node_incarnation(node.0), at: now, state };
+        let report = Report {
+            incarnation: node_incarnation(node.0),
+            at: now,
+            versions: Versions::ours(),
+            state,
+        };
         self.mail(Mail::Report(Member::Node(node), report));
     }
 

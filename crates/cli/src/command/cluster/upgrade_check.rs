@@ -1,0 +1,165 @@
+//! `keyway cluster upgrade-check`: whether each process may be restarted now.
+
+use anyhow::anyhow;
+use cluster::{Member, NodeId, ORDERS_VERSION};
+use console::admin::Admin;
+use console::exit::{Failure, Verdict};
+use console::out;
+use console::shared::Shared;
+use controller::{MemberState, MemberStatus, PartitionStatus, Status};
+use serde::Serialize;
+use std::collections::BTreeSet;
+
+/// Say of each process whether it is safe to restart it now, one at a time.
+///
+/// It is not while a restart would leave keys without a node, or a cluster without a switch or a
+/// controller: while copies run, another process is away, or nobody stands by. Nor while what
+/// processes speak is too far apart. Ends with exit code 1 if any process had better not be
+/// restarted, and says why. docs/operating/upgrade.md tells how to restart all of a cluster.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  keyway cluster upgrade-check
+  until keyway cluster upgrade-check; do sleep 1; done
+  keyway cluster upgrade-check --json")]
+pub(crate) struct Args {}
+
+/// What is said.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+struct Check {
+    outcome: &'static str,
+    /// What is in the way of any restart.
+    cluster: Vec<String>,
+    processes: Vec<Process>,
+}
+
+#[derive(Debug, PartialEq, Eq, Serialize)]
+struct Process {
+    name: String,
+    /// Its version of keyway, if it says it.
+    version: String,
+    /// Why it had better not be restarted now; nothing if it may be.
+    why: Vec<String>,
+}
+
+impl Args {
+    pub(crate) fn run(self, admin: &Admin, shared: &Shared) -> Result<Verdict, Failure> {
+        let check = Check::of(&admin.status()?, admin.standing_by());
+        if shared.json {
+            let text = serde_json::to_string(&check).map_err(|it| Failure::Other(anyhow!(it)))?;
+            out::line(&text)?;
+        } else {
+            out::print(&check.describe())?;
+        }
+        Ok(if check.is_safe() { Verdict::Yes } else { Verdict::No })
+    }
+}
+
+impl Check {
+    fn of(status: &Status, standing_by: usize) -> Self {
+        let members = status.members.iter().map(|it| Process {
+            name: it.member.to_string(),
+            version: it.versions.build.clone(),
+            why: match it.member {
+                Member::Node(id) => of_node(status, id),
+                Member::Switch(index) => of_switch(status, index),
+            },
+        });
+        let alone = (standing_by == 0).then(|| {
+            "no other controller stands by: nothing changes until it is back, and the cluster \
+             serves on for a lease"
+                .to_owned()
+        });
+        let controller = Process {
+            name: "controller".to_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            why: alone.into_iter().collect(),
+        };
+        let mut check = Self {
+            outcome: "safe",
+            cluster: of_cluster(status),
+            processes: members.chain([controller]).collect(),
+        };
+        if !check.is_safe() {
+            check.outcome = "unsafe";
+        }
+        check
+    }
+
+    fn is_safe(&self) -> bool {
+        self.cluster.is_empty() && self.processes.iter().all(|it| it.why.is_empty())
+    }
+
+    fn describe(&self) -> String {
+        let mut text = String::new();
+        for why in &self.cluster {
+            text.push_str(&format!("not now     {why}\n"));
+        }
+        for Process { name, version, why } in &self.processes {
+            let version = if version.is_empty() { "of an unknown version" } else { version };
+            match why.as_slice() {
+                [] if self.cluster.is_empty() => {
+                    text.push_str(&format!("{name:<10}  {version}  may be restarted\n"));
+                }
+                [] => text.push_str(&format!("{name:<10}  {version}  later\n")),
+                why => text.push_str(&format!("{name:<10}  {version}  no: {}\n", why.join("; "))),
+            }
+        }
+        text
+    }
+}
+
+/// What is in the way of restarting anything.
+fn of_cluster(status: &Status) -> Vec<String> {
+    let mut why: Vec<String> =
+        status.trouble.iter().map(|it| format!("controller: {it}")).collect();
+    let late = status.members.iter().filter(|it| it.state != MemberState::Ready);
+    why.extend(late.map(|it| format!("{}: {}", it.member, it.detail)));
+    why.extend(too_far_apart(&status.members));
+    let some = |count: usize, what: &str| (count > 0).then(|| format!("{count} {what}"));
+    why.extend(some(status.under_replicated, "partitions have too few nodes: wait for copies"));
+    why.extend(some(status.closed, "partitions are closed for a moment"));
+    why.extend(some(status.unheard, "partitions have nodes that have not said to be up to date"));
+    why
+}
+
+/// Members between which there are two versions of orders or more: whoever comes next might not
+/// speak with the oldest.
+fn too_far_apart(members: &[MemberStatus]) -> Option<String> {
+    let newest = members.iter().map(|it| it.versions.orders).max()?.max(ORDERS_VERSION);
+    let old = |it: &&MemberStatus| it.versions.orders + 1 < newest;
+    let old: Vec<String> = members.iter().filter(old).map(|it| it.member.to_string()).collect();
+    (!old.is_empty()).then(|| {
+        format!(
+            "{} speak a version of orders that is older than {}, and others speak {newest}: \
+             upgrade these first",
+            old.join(", "),
+            newest.saturating_sub(1)
+        )
+    })
+}
+
+fn of_node(status: &Status, node: NodeId) -> Vec<String> {
+    let partitions = status.keyspaces.iter().flat_map(|it| &it.partitions);
+    let held = partitions.filter(|it| it.chain.contains(&node));
+    let ready: BTreeSet<Member> = ready(status).collect();
+    let others = |it: &PartitionStatus| {
+        let members = it.chain.iter().filter(|id| Some(**id) != it.learner && **id != node);
+        members.filter(|id| ready.contains(&Member::Node(**id))).count()
+    };
+    let alone = held.filter(|it| others(it) == 0).count();
+    let why =
+        format!("nobody else holds {alone} of its partitions: their keys wait until it is back");
+    (alone > 0).then_some(why).into_iter().collect()
+}
+
+fn of_switch(status: &Status, index: u16) -> Vec<String> {
+    let other = |it: Member| matches!(it, Member::Switch(other) if other != index);
+    let alone = status.active_switch == index && !ready(status).any(other);
+    let why = "no other switch stands by: requests wait until it is back".to_owned();
+    alone.then_some(why).into_iter().collect()
+}
+
+fn ready(status: &Status) -> impl Iterator<Item = Member> {
+    status.members.iter().filter(|it| it.state == MemberState::Ready).map(|it| it.member)
+}
