@@ -14,7 +14,7 @@ use std::time::Duration;
 pub const AWAY_MAX: Duration = Duration::from_secs(10 * 60);
 
 /// How long nobody is told to end because writes of delegated keys have still to come home.
-pub(crate) const HOMECOMING_MAX: Duration = Duration::from_secs(3);
+pub(crate) const RECALL_MAX: Duration = Duration::from_secs(3);
 
 impl Reach<'_> {
     /// Nodes that are about to end, are in no chain any more and have no fence yet: what is still
@@ -84,7 +84,7 @@ impl Controller {
 
     pub(crate) fn is_overdue(&self, member: Member) -> bool {
         let since = self.members.get(member).and_then(|peer| peer.leaving_since);
-        since.is_some_and(|since| since + HOMECOMING_MAX <= self.now)
+        since.is_some_and(|since| since + RECALL_MAX <= self.now)
     }
 
     /// Waits no longer for nodes that have been away for long. The last decision is durable.
@@ -111,7 +111,7 @@ impl Controller {
         let away = self.ledger.state.map.partitions.iter().flat_map(|it| &it.away);
         let late = away.map(comes_too_late_at);
         let members = self.members.iter().filter_map(|(_, peer)| peer.leaving_since);
-        late.chain(members.map(|since| since + HOMECOMING_MAX))
+        late.chain(members.map(|since| since + RECALL_MAX))
     }
 }
 

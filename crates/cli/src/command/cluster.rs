@@ -1,5 +1,5 @@
-//! `keyway cluster`: nodes that come, go and stay, when copies run, whether replicas agree, and what
-//! may be restarted.
+//! `keyway cluster`: nodes that come, go and stay, when copies run, whether replicas agree, and
+//! what may be restarted.
 
 mod upgrade_check;
 mod verify;

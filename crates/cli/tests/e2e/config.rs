@@ -88,8 +88,8 @@ impl Cluster {
         cluster
     }
 
-    /// One that stands for long, and whose members may be restarted one by one: nodes keep what they
-    /// have on disk, and each of the other roles is there more than once.
+    /// One that stands for long, and whose members may be restarted one by one: nodes keep what
+    /// they have on disk, and each of the other roles is there more than once.
     pub(crate) fn to_last(etcd: &str, nodes: u16, controllers: usize) -> Self {
         let shape = Shape { nodes, switches: 2, standby: false };
         let mut cluster = Self::with(shape).in_etcd(etcd, controllers);

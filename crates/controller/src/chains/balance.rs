@@ -66,7 +66,7 @@ fn offer(
 ) -> Option<(NodeId, Intent)> {
     let chain = &partition.chain;
     let whole = chain.iter().all(|node| outlook.of(*node).serving);
-    if !whole || chain.contains(&taker) || chain.len() == wire::CHAIN_MAX {
+    if !whole || partition.concerns(taker) || chain.len() == wire::CHAIN_MAX {
         return None;
     }
     let fullest = |node: &NodeId| (full(outlook, tally, *node), Reverse(*node));

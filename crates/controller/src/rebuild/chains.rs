@@ -132,14 +132,11 @@ impl<'a> Chains<'a> {
             let before = newest.returned.iter().any(|it| it.node == node && !it.remembers);
             before || is_aged(node)
         };
-        let returned = chain.iter().map(|node| {
-            let remembers = !forgot(*node);
-            Returned { node: *node, remembers, left: false }
-        });
+        let of = |node: &NodeId| Returned { node: *node, remembers: !forgot(*node), left: false };
         self.partitions.push(Partition {
             epoch,
             open: false,
-            returned: returned.collect(),
+            returned: chain.iter().map(of).collect(),
             resumes: newest.resumes.filter(|_| has_learner),
             has_learner,
             away: Vec::new(),

@@ -41,7 +41,11 @@ impl World {
         }
         let Some(saved) = &self.saved else { return true };
         saved.map.partitions.iter().all(|partition| {
-            let members = partition.members();
+            // Who had left for a while lacks what was written since.
+            let had_left =
+                |id: &NodeId| partition.returned.iter().any(|it| it.node == *id && it.left);
+            let members = partition.members().iter().filter(|id| !had_left(id));
+            let members: Vec<NodeId> = members.copied().collect();
             let keyspace = saved.map.keyspaces.iter().find(|it| it.id == partition.keyspace);
             let wanted = keyspace.map_or(1, |it| usize::from(it.replicas));
             let may_fail = members.len().min(wanted).saturating_sub(1);

@@ -216,13 +216,7 @@ impl World {
                     pipeline.install_hot(hot).expect("few keys");
                 }
                 let counters = SwitchCounters { leaving, ..pipeline.counters() };
-                let state = MemberReport::Switch(counters);
-                let report = Report {
-                    incarnation: self.process(role).incarnation,
-                    at: local,
-                    versions: Versions::ours(),
-                    state,
-                };
+                let report = self.report(role, MemberReport::Switch(counters));
                 self.answer(role, &mandate, Some(report));
             }
             Role::Node(node) => {
@@ -264,6 +258,12 @@ impl World {
         }
     }
 
+    /// What a member says now.
+    fn report(&mut self, role: Role, state: MemberReport) -> Report {
+        let incarnation = self.process(role).incarnation;
+        Report { incarnation, at: self.local(role), versions: Versions::ours(), state }
+    }
+
     /// A node answers the orders that it has carried out, once that is durable.
     pub(super) fn answer_orders(&mut self, role: Role) {
         let Role::Node(node) = role else { return };
@@ -282,12 +282,7 @@ impl World {
         let report = NodeReport::of_shards(reports.iter(), store, usize::MAX);
         let report = NodeReport { leaving, ..report };
         let state = MemberReport::Node(Box::new(report));
-        let report = Report {
-            incarnation: self.process(role).incarnation,
-            at: now,
-            versions: Versions::ours(),
-            state,
-        };
+        let report = self.report(role, state);
         for mandate in asked {
             self.answer(role, &mandate, Some(report.clone()));
         }
