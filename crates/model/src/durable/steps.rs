@@ -255,12 +255,12 @@ impl Rules {
             return;
         }
         let (epoch, holds, arrived) = (it.chain.epoch, it.holds, it.arrived);
-        let news: Vec<u8> = holds.pending().iter().filter(|it| !arrived.has(*it)).collect();
-        for version in &news {
-            let (version, write) = (*version, holds.write(*version));
+        // Also what has come down: who has sent that may have been told that it is committed.
+        for version in holds.pending().iter() {
+            let write = holds.write(version);
             world.network.insert(Message::Offer { epoch, from: node, version, write });
         }
-        if news.is_empty() {
+        if holds.pending().iter().all(|version| arrived.has(version)) {
             world.network.insert(Message::Nothing { epoch, from: node });
         }
     }
