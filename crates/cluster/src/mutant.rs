@@ -149,6 +149,19 @@ pub enum Mutant {
     OwnClock,
     /// Node: a retransmission of a write makes its span a time anew.
     ExtendSpans,
+    /// Switch and node: orders of a leader are obeyed though a newer one has been heard.
+    ObeyOldTerm,
+    /// Switch and node: an order for another incarnation is obeyed.
+    ObeyUnregistered,
+    /// Controller: what is decided is ordered before it is saved.
+    OrderUnsaved,
+    /// Controller: it leads on when nothing has renewed its lease of the store.
+    LeadOn,
+    /// Controller: it takes the leader's key from one that renews its lease, and does not count on
+    /// what that one may still give.
+    TakeOverEarly,
+    /// Controller: it writes the map whether it leads or not.
+    SaveAnyway,
     /// Controller: it takes its own clock for the cluster's.
     TimeByController,
     /// Controller: nodes are told of hot keys before the active switch has them.
@@ -197,7 +210,7 @@ pub enum Mutant {
 
 impl Mutant {
     /// Every mutant.
-    pub const ALL: [Self; 89] = [
+    pub const ALL: [Self; 95] = [
         Self::ForgetRequests,
         Self::RetryElsewhere,
         Self::IgnoreBase,
@@ -267,6 +280,12 @@ impl Mutant {
         Self::NoReserve,
         Self::OwnClock,
         Self::ExtendSpans,
+        Self::ObeyOldTerm,
+        Self::ObeyUnregistered,
+        Self::OrderUnsaved,
+        Self::LeadOn,
+        Self::TakeOverEarly,
+        Self::SaveAnyway,
         Self::TimeByController,
         Self::NodesBeforeSwitch,
         Self::KeepDelegationAfterLoss,

@@ -5,7 +5,7 @@
 //! it is started anew; so an order names the incarnation that it is for, and a leader that has been
 //! deposed does not get to know of a new one in time (`spec/protocol.md`, section 7, "Leaders").
 
-use crate::{ClusterId, Incarnation, Order};
+use crate::{ClusterId, Incarnation, MaybeMutant, Mutant, Order};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -88,17 +88,38 @@ pub struct Superior {
     newest: Option<Leader>,
     /// Orders of older ones.
     refused: u64,
+    mutant: MaybeMutant,
 }
 
 impl Superior {
-    /// Takes an order of this leader, or refuses it. `ours` is the cluster that the member belongs
-    /// to, as far as it is known: what leaders of another one say changes nothing here, and is not
-    /// refused, for the rest of the order is void for that already.
+    /// Breaks a rule on purpose, to know that the simulator would see it.
+    pub fn mutant(&mut self, mutant: Mutant) {
+        self.mutant = MaybeMutant::of(mutant);
+    }
+
+    /// What of an order is for this incarnation of the member: all of it, nothing but the question
+    /// how it is, or, if it is refused, not even that. `ours` is the cluster that the member
+    /// belongs to, as far as it is known: what leaders of another one say changes nothing here, and
+    /// is not refused, for the rest of the order is void for that already.
     ///
     /// # Errors
     ///
     /// If a newer leader has been heard, or its term cannot be.
-    pub fn hear(
+    pub fn heed(
+        &mut self,
+        now_ms: u64,
+        ours: Option<ClusterId>,
+        incarnation: Incarnation,
+        order: Order,
+    ) -> Result<Order, Unheeded> {
+        self.hear(now_ms, ours, order.leader)?;
+        if self.mutant.is(Mutant::ObeyUnregistered) {
+            return Ok(order);
+        }
+        Ok(order.addressed_to(incarnation))
+    }
+
+    fn hear(
         &mut self,
         now_ms: u64,
         ours: Option<ClusterId>,
@@ -113,6 +134,7 @@ impl Superior {
             return Err(Unheeded::FromAfar(term));
         }
         match self.newest.filter(|known| known.cluster == cluster) {
+            Some(_) if self.mutant.is(Mutant::ObeyOldTerm) => Ok(()),
             Some(Leader { term: newest, .. }) if newest > term => {
                 self.refused += 1;
                 Err(Unheeded::Deposed { term, newest })
@@ -140,8 +162,7 @@ impl Superior {
 impl Order {
     /// What of it is for a member in this incarnation: all of it, or nothing but the question how
     /// it is.
-    #[must_use]
-    pub fn addressed_to(self, incarnation: Incarnation) -> Self {
+    fn addressed_to(self, incarnation: Incarnation) -> Self {
         match self.incarnation {
             Some(other) if other != incarnation => Self { leader: self.leader, ..Self::default() },
             _ => self,

@@ -2,7 +2,7 @@
 
 use crate::exit::Failure;
 use anyhow::anyhow;
-use cluster::{KeyspaceId, Map, Match, NodeId, NodeRecord, SwitchRecord};
+use cluster::{KeyspaceId, Map, Match, Member, NodeId, NodeRecord, SwitchRecord};
 use controller::{KeyspaceSpec, MemberState, Status};
 use runtime::admin::NewNode;
 use runtime::clock::Clock;
@@ -100,6 +100,27 @@ impl Admin {
                 || format!("{} partitions are closed for a moment", status.closed),
                 |late| format!("{}: {}", late.member, late.detail),
             ))
+        })
+    }
+
+    /// Waits until all keys of a keyspace can be read and written, whatever is with others.
+    pub fn wait_served(&self, keyspace: &str, timeout: Duration) -> Result<(), Failure> {
+        self.wait_for(timeout, |status| {
+            if status.durable_revision != status.revision {
+                return Err("the map is not durable yet".to_owned());
+            }
+            let of = status.keyspaces.iter().find(|it| it.name == keyspace);
+            let Some(of) = of else { return Err(format!("{keyspace:?} is gone")) };
+            let late = of.partitions.iter().filter(|it| !it.open || it.unheard > 0).count();
+            if late > 0 {
+                return Err(format!("{late} partitions of {keyspace:?} are not served yet"));
+            }
+            let active = Member::Switch(status.active_switch);
+            match status.members.iter().find(|it| it.member == active) {
+                Some(it) if it.state == MemberState::Ready => Ok(()),
+                Some(it) => Err(format!("{active}: {}", it.detail)),
+                None => Err(format!("there is no {active}")),
+            }
         })
     }
 

@@ -21,6 +21,12 @@ use cluster::{
 };
 use machine::Instant;
 use std::net::SocketAddr;
+use std::time::Duration;
+
+/// How long after a controller has begun nodes that were never heard are waited for before a
+/// keyspace is created without them: while a cluster starts, all of its nodes are to have their
+/// part. One that comes later is given replicas of others.
+const UNHEARD_WAIT: Duration = Duration::from_secs(10);
 
 impl Controller {
     /// Creates a keyspace and places its partitions on every node that can take some: all but
@@ -42,7 +48,7 @@ impl Controller {
         let ids = self.ledger.state.map.nodes.iter().map(|n| n.id);
         let unknown: Vec<NodeId> =
             ids.clone().filter(|id| !self.ledger.state.stores.contains_key(id)).collect();
-        if !unknown.is_empty() {
+        if !unknown.is_empty() && now < self.began + UNHEARD_WAIT {
             return Err(CreateError::NodesUnknown(unknown));
         }
         let usable = |id: &NodeId| {
@@ -51,7 +57,8 @@ impl Controller {
                 p.is_missed(now) || p.is_gone(now) || p.is_leaving() || forgot
             };
             let is_there = self.members.node(*id).is_some_and(|it| !lost(it));
-            is_there && !self.ledger.state.departing.contains(id)
+            let known = self.ledger.state.stores.contains_key(id);
+            is_there && known && !self.ledger.state.departing.contains(id)
         };
         let nodes: Vec<NodeId> = ids.filter(usable).collect();
         let turns = weights(&self.ledger.state.map, &self.members).turns(&nodes);
@@ -116,6 +123,10 @@ impl Controller {
         if !self.hot.is_rid_of(node, &self.members, &self.ledger.state) {
             return Err(CommandError::NodeInDelegations(node));
         }
+        // Those that are leaving could not any more. (Without any, who is lost may be forgotten.)
+        if self.ledger.state.departing.iter().any(|it| *it != node) {
+            self.refuse_too_few_without(node)?;
+        }
         let Saved { map, stores, departing, controls, .. } = &mut self.ledger.state;
         map.nodes.retain(|known| known.id != node);
         map.fences.retain(|fence| fence.node != node);
@@ -148,14 +159,8 @@ impl Controller {
         if self.ledger.state.departing.contains(&node) {
             return Ok(());
         }
-        let Saved { map, departing, .. } = &mut self.ledger.state;
-        let stays = |n: &&NodeSpec| n.id != node && !departing.contains(&n.id);
-        let left = map.nodes.iter().filter(stays).count();
-        if let Some(keyspace) = map.keyspaces.iter().find(|k| usize::from(k.replicas) > left) {
-            let (keyspace, replicas) = (keyspace.name.clone(), keyspace.replicas);
-            return Err(CommandError::TooFewNodes { keyspace, replicas, left });
-        }
-        departing.insert(node);
+        self.refuse_too_few_without(node)?;
+        self.ledger.state.departing.insert(node);
         for (node, partition) in self.ledger.state.forget_away(|it| it.node == node) {
             let revision = self.ledger.state.next_revision(now);
             self.chains.note_lost(node, partition, revision);
@@ -164,6 +169,23 @@ impl Controller {
         let did = format!("replace it in {partitions} partitions");
         self.ledger.advance(now, Level::Usual, format!("wanted: node {node} drained"), did);
         Ok(())
+    }
+
+    /// Whether enough nodes stay without this one, and without those that are leaving.
+    fn refuse_too_few_without(&self, node: NodeId) -> Result<(), CommandError> {
+        let Saved { map, departing, .. } = &self.ledger.state;
+        if departing.contains(&node) {
+            return Ok(());
+        }
+        let stays = |n: &&NodeSpec| n.id != node && !departing.contains(&n.id);
+        let left = map.nodes.iter().filter(stays).count();
+        match map.keyspaces.iter().find(|k| usize::from(k.replicas) > left) {
+            None => Ok(()),
+            Some(of) => {
+                let (keyspace, replicas) = (of.name.clone(), of.replicas);
+                Err(CommandError::TooFewNodes { keyspace, replicas, left })
+            }
+        }
     }
 
     /// Cancels [`Self::drain_node`]: the node keeps what it still holds, and copies that were to

@@ -39,6 +39,8 @@ pub struct Controller {
     pub(crate) hot: Hot,
     pub(crate) clock: ClusterClock,
     orders: Orders,
+    /// When it began.
+    pub(crate) began: Instant,
     /// The term of a leader after this one, of which a member has told.
     pub(crate) deposed_by: Option<Term>,
     pub(crate) mutant: MaybeMutant,
@@ -89,6 +91,7 @@ impl Controller {
             verifying: Verifying::default(),
             hot: Hot::default(),
             clock,
+            began: now,
             deposed_by: None,
             mutant: MaybeMutant::default(),
             now,
@@ -128,7 +131,8 @@ impl Controller {
 
     /// The next order to deliver, nodes before switches. Each member has one at a time.
     pub fn poll_order(&mut self) -> Option<(Member, Order)> {
-        if !self.ledger.has_begun() || self.deposed_by.is_some() {
+        let unsaved = self.mutant.is(Mutant::OrderUnsaved);
+        if !self.ledger.has_begun() && !unsaved || self.deposed_by.is_some() {
             return None;
         }
         let now = self.now;
@@ -138,7 +142,7 @@ impl Controller {
         let install = self.sources().install(member);
         let given = install.as_ref().map(Install::revision);
         assert!(
-            given.unwrap_or_default() <= self.ledger.durable(),
+            given.unwrap_or_default() <= self.ledger.durable() || unsaved,
             "no order leaves before its map is durable"
         );
         let lease = self.lease_for(member, given);

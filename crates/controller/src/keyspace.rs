@@ -65,8 +65,8 @@ pub enum CreateError {
         /// Which.
         index: usize,
     },
-    /// These nodes have never been heard of, so nobody knows what memory they have. Start them,
-    /// or remove them, and ask again.
+    /// These nodes have never been heard of, and the controller has begun only now: they may be
+    /// about to start. A keyspace that is created a little later does without them.
     NodesUnknown(Vec<NodeId>),
     /// This member follows another controller, or an older incarnation of this one; what the
     /// controller knows may be out of date, so it changes nothing.
@@ -105,7 +105,7 @@ impl fmt::Display for CreateError {
                 let ids: Vec<String> = nodes.iter().map(ToString::to_string).collect();
                 write!(
                     f,
-                    "not heard of yet: node {}; start it, or remove it from the cluster",
+                    "not heard of yet: node {}; start it, or ask again in a little while",
                     ids.join(", node ")
                 )
             }

@@ -33,6 +33,7 @@ mod commands;
 mod config;
 mod controller;
 mod decisions;
+pub mod election;
 mod fences;
 mod hot;
 mod incarnations;

@@ -62,8 +62,9 @@ impl<'a> Sources<'a> {
     /// The full order for a member that needs one and may have it.
     pub(crate) fn install(&self, member: Member) -> Option<Install> {
         let state = &self.ledger.state;
+        let is_durable = self.ledger.is_durable() || self.mutant.is(Mutant::OrderUnsaved);
         let behind = self.members.get(member).is_some_and(|it| it.is_behind(state.map.revision));
-        if !behind || !self.ledger.is_durable() || !self.members.may_decide() {
+        if !behind || !is_durable || !self.members.may_decide() {
             return None;
         }
         match member {

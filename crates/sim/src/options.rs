@@ -28,8 +28,11 @@ pub struct Options {
     pub partitions: u32,
     /// Switches, one of them active: 1 or 2.
     pub switches: u16,
-    /// Controllers, one of them at work: 1 or 2.
+    /// Controllers, one of them at work: 1 to 3.
     pub controllers: u16,
+    /// Whether they share a store, as one in etcd, which says who leads. Else the next one begins
+    /// when the one before it has ended.
+    pub shared_store: bool,
     /// Length of the leases.
     pub lease: Duration,
     /// How often the controller asks each member how it is.
@@ -171,6 +174,11 @@ pub struct Faults {
     pub switch_every: Duration,
     /// The controller crashes.
     pub controller_every: Duration,
+    /// The leader of several controllers ends, or stops with an order in its hands, or is cut off
+    /// from the store or from members.
+    pub leader_every: Duration,
+    /// The store that controllers share stops, or takes long, or is full, or its answers get lost.
+    pub store_every: Duration,
     /// A process stops for a while and then goes on (SIGSTOP, SIGCONT).
     pub pause_every: Duration,
     /// A process takes long for every packet, for a while.
@@ -215,7 +223,7 @@ impl fmt::Display for Options {
         writeln!(
             f,
             "seed {} of profile {}, {:?} to come up, {:?} of faults\n  cluster: {} + {} nodes x {} \
-             shards, r = {}, {} partitions, {} switches, {} controllers; lease {:?}, poll {:?}, \
+             shards, r = {}, {} partitions, {} switches, {} controllers{}; lease {:?}, poll {:?}, \
              copies {} B/s, sync within {:?}, {} sessions, hot keys: {:?}",
             self.seed,
             self.profile,
@@ -228,6 +236,7 @@ impl fmt::Display for Options {
             self.partitions,
             self.switches,
             self.controllers,
+            if self.shared_store { " that share a store" } else { "" },
             self.lease,
             self.poll,
             self.copy_bytes_per_s,
@@ -311,6 +320,8 @@ impl fmt::Display for Faults {
             ("client crash", self.client_every),
             ("switch crash", self.switch_every),
             ("controller crash", self.controller_every),
+            ("leader in trouble", self.leader_every),
+            ("store in trouble", self.store_every),
             ("pause", self.pause_every),
             ("slow", self.slow_every),
             ("partition", self.cut_every),

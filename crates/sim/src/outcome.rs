@@ -45,6 +45,12 @@ pub struct Stats {
     pub maps_aged: u64,
     /// Maps that were made anew from what nodes have on record.
     pub maps_rebuilt: u64,
+    /// Times that a controller of several began to lead.
+    pub takeovers: u64,
+    /// Times that one heard that it leads no more.
+    pub deposed: u64,
+    /// Orders that members refused, as they had heard a newer leader.
+    pub unheeded: u64,
     /// Other faults: pauses, slow processes, partitions, clogged links.
     pub disturbances: u64,
     /// Nodes that ran out of room.
@@ -90,6 +96,9 @@ impl Stats {
             rotten: self.rotten + other.rotten,
             maps_aged: self.maps_aged + other.maps_aged,
             maps_rebuilt: self.maps_rebuilt + other.maps_rebuilt,
+            takeovers: self.takeovers + other.takeovers,
+            deposed: self.deposed + other.deposed,
+            unheeded: self.unheeded + other.unheeded,
             disturbances: self.disturbances + other.disturbances,
             filled: self.filled + other.filled,
             refused: self.refused + other.refused,

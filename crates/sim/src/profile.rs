@@ -6,6 +6,7 @@ mod clocks;
 mod disks;
 mod fences;
 mod hot;
+mod leaders;
 mod upgrades;
 
 use crate::actor::SESSIONS_USUAL;
@@ -94,6 +95,9 @@ profiles! {
     Fences = "fences",
     /// Members are asked to end and started again, in order or not, and anything fails meanwhile.
     Upgrades = "upgrades",
+    /// Three controllers share a store that is late, stops, is full or answers nobody, and the one
+    /// that leads ends, is stopped and goes on later, or is cut off.
+    Leaders = "leaders",
 }
 
 impl fmt::Display for Profile {
@@ -141,6 +145,7 @@ impl Options {
             Profile::Rot => draw.rot(&mut options),
             Profile::Fences => draw.fences(&mut options),
             Profile::Upgrades => draw.upgrades(&mut options),
+            Profile::Leaders => draw.leaders(&mut options),
         }
         options
     }
@@ -165,6 +170,7 @@ impl Draw {
             partitions: self.pick(&[1, 1, 3]),
             switches: self.pick(&[1, 2]),
             controllers: self.pick(&[1, 2]),
+            shared_store: false,
             lease: Duration::from_millis(500),
             poll: Duration::from_millis(100),
             sessions_max: SESSIONS_USUAL,

@@ -1,7 +1,7 @@
 //! What happens next: events in the order of virtual time, and a hash over all of them.
 
 use crate::role::Role;
-use crate::world::{Alert, Answer, Fault, Mandate, Relief};
+use crate::world::{Alert, Answer, Call, Fault, Mandate, Relief, Told};
 use machine::{Instant, mix};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -18,6 +18,10 @@ pub(crate) enum Event {
     Answer(Answer),
     /// A node's alert reaches a controller.
     Alert(Alert),
+    /// What a controller asks of the store that it shares with others reaches that.
+    Call(Call),
+    /// What that says reaches the controller, or nothing does in time.
+    Told(Told),
     /// A node shard makes durable what it handled and lets its answers go.
     Flush { shard: usize },
     /// A slow process has done with what it was at and takes what comes next.

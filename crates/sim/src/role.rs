@@ -12,6 +12,8 @@ pub(crate) enum Role {
     /// All shards of a node.
     Node(u16),
     Controller(u16),
+    /// The store that several controllers share.
+    Store,
 }
 
 /// How many there are of each.
@@ -21,6 +23,8 @@ pub(crate) struct Cast {
     pub(crate) switches: u16,
     pub(crate) nodes: u16,
     pub(crate) controllers: u16,
+    /// Whether these share a store.
+    pub(crate) has_store: bool,
 }
 
 impl Cast {
@@ -29,11 +33,13 @@ impl Cast {
         let switches = (0..self.switches).map(Role::Switch);
         let nodes = (0..self.nodes).map(Role::Node);
         let controllers = (0..self.controllers).map(Role::Controller);
-        clients.chain(switches).chain(nodes).chain(controllers)
+        let store = self.has_store.then_some(Role::Store);
+        clients.chain(switches).chain(nodes).chain(controllers).chain(store)
     }
 
     pub(crate) fn len(self) -> usize {
-        usize::from(self.clients + self.switches + self.nodes + self.controllers)
+        let store = u16::from(self.has_store);
+        usize::from(self.clients + self.switches + self.nodes + self.controllers + store)
     }
 
     /// Whether this role is one of them.
@@ -43,6 +49,7 @@ impl Cast {
             Role::Switch(index) => index < self.switches,
             Role::Node(index) => index < self.nodes,
             Role::Controller(index) => index < self.controllers,
+            Role::Store => self.has_store,
         }
     }
 
@@ -54,6 +61,7 @@ impl Cast {
             Role::Switch(index) => self.clients + index,
             Role::Node(index) => before_nodes + index,
             Role::Controller(index) => before_nodes + self.nodes + index,
+            Role::Store => before_nodes + self.nodes + self.controllers,
         })
     }
 }
@@ -74,6 +82,7 @@ impl fmt::Display for Role {
             Self::Switch(index) => write!(f, "switch {index}"),
             Self::Node(index) => write!(f, "node {index}"),
             Self::Controller(index) => write!(f, "controller {index}"),
+            Self::Store => f.write_str("the store"),
         }
     }
 }

@@ -10,6 +10,7 @@ mod delegations;
 mod faults;
 mod finish;
 mod hints;
+mod leaders;
 mod leaving;
 mod lost_map;
 mod operator;
@@ -18,14 +19,17 @@ mod process;
 mod room;
 mod rot;
 mod start;
+mod store;
 mod strangers;
 mod traffic;
+mod trouble;
 mod turning;
 
 pub(crate) use control::{Alert, Answer, Mandate};
 pub(crate) use faults::{Fault, Relief};
 pub use outage::{Outages, measure_outages};
 pub(crate) use start::PART_TIMES;
+pub(crate) use store::{Call, Told};
 
 use crate::actor::{Actor, Keyspaces};
 use crate::check::{History, Judgement};
@@ -35,7 +39,7 @@ use crate::options::Options;
 use crate::outcome::{Outcome, Stats};
 use crate::queue::{Event, Queue};
 use crate::role::{Cast, Role};
-use cluster::{Incarnation, Member, NodeId, SwitchTables};
+use cluster::{Incarnation, Member, NodeId, SwitchTables, Term};
 use control::Courier;
 use controller::{Controller, Saved};
 use faults::Harm;
@@ -94,7 +98,8 @@ pub(crate) struct World {
     actors: Vec<Actor>,
     /// When which machine wants to be called: see [`Unit`].
     wakes: Vec<Instant>,
-    /// What the controllers' store holds, and whose turn it is.
+    /// The map that the controllers' store holds, whose turn it is, and what else a shared one
+    /// holds.
     saved: Option<Saved>,
     /// What it held before, the oldest first.
     old_maps: VecDeque<Saved>,
@@ -104,6 +109,7 @@ pub(crate) struct World {
     /// their chains have gone on with or without them.
     aged: BTreeMap<NodeId, (Vec<Incarnation>, Harm)>,
     leader: u16,
+    store: store::Store,
     /// Both keyspaces, once they exist.
     keyspaces: Option<Keyspaces>,
     history: History,
@@ -160,6 +166,17 @@ struct Master {
     machine: Option<Controller>,
     couriers: BTreeMap<Member, Courier>,
     orders: u64,
+    /// How it stands with the store that it shares with others.
+    candidate: Option<leaders::Candidate>,
+    /// It is about to be stopped, with the next order in its hands.
+    stops: bool,
+}
+
+impl Master {
+    /// The newer term that a member has told of.
+    fn deposed_by(&self) -> Option<Term> {
+        self.machine.as_ref()?.deposed_by()
+    }
 }
 
 /// Whoever has timers, by the place of its wake time.
@@ -221,6 +238,8 @@ impl World {
             Event::Order(mandate) => self.order_arrives(mandate),
             Event::Answer(answer) => self.answer_arrives(answer),
             Event::Alert(alert) => self.alert_arrives(alert),
+            Event::Call(call) => self.call_arrives(call),
+            Event::Told(told) => self.told_arrives(told),
             Event::Flush { shard } => self.flush_is_due(shard),
             Event::Serve { role, incarnation } => self.serve_next(role, incarnation),
             Event::Fault(fault) => self.fault(fault),
@@ -249,9 +268,12 @@ impl World {
                 }
             }
             Unit::Master(index) => {
-                let master = self.controllers.get_mut(index).filter(|_| is_due);
-                if let Some(machine) = master.and_then(|master| master.machine.as_mut()) {
-                    machine.handle_timeout(local);
+                if is_due {
+                    self.ask_the_store(index, local);
+                    let master = self.controllers.get_mut(index);
+                    if let Some(machine) = master.and_then(|master| master.machine.as_mut()) {
+                        machine.handle_timeout(local);
+                    }
                     return self.pump(unit);
                 }
             }
@@ -264,7 +286,7 @@ impl World {
         match unit {
             Unit::Actor(index) => self.actors.get(index)?.machine.poll_timeout(),
             Unit::Shard(index) => self.shards.get(index)?.machine.as_ref()?.poll_timeout(),
-            Unit::Master(index) => self.controllers.get(index)?.machine.as_ref()?.poll_timeout(),
+            Unit::Master(index) => self.timeout_of_controller(index),
         }
     }
 
@@ -333,6 +355,7 @@ impl World {
             Role::Switch(_) => Vec::new(),
             Role::Node(node) => self.shards_of(node).map(Unit::Shard).collect(),
             Role::Controller(index) => vec![Unit::Master(index.into())],
+            Role::Store => Vec::new(),
         }
     }
 

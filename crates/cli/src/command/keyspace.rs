@@ -109,7 +109,7 @@ impl Create {
     fn run(self, admin: &Admin, shared: &Shared) -> Result<Verdict, Failure> {
         let spec = self.spec()?;
         admin.create(&spec)?;
-        admin.wait_covered(shared.timeout)?;
+        admin.wait_served(&spec.name, shared.timeout)?;
         if shared.json {
             Answer::new("done").with("name", &spec.name).print()?;
         } else {

@@ -230,6 +230,7 @@ fn of(stats: &Stats) -> String {
     let Stats { events, done, unknown, operations, unchecked, crashes, disks_lost, .. } = *stats;
     let Stats { disturbances, interventions, epochs, healed_within, elapsed, .. } = *stats;
     let Stats { spread, delegated, delegations_begun, delegations_ended, .. } = *stats;
+    let Stats { takeovers, deposed, unheeded, .. } = *stats;
     let [nodes, switches, controllers] = stats.crashes_under_delegations;
     format!(
         "{done} requests done, {unknown} unknown; {operations} operations checked, {unchecked} \
@@ -239,6 +240,8 @@ fn of(stats: &Stats) -> String {
          {delegations_begun} delegations begun, {delegations_ended} ended, {delegated} writes \
          under them, and {nodes} crashes of nodes, {switches} of switches, {controllers} of \
          controllers meanwhile\n\
+         {takeovers} leaders of several controllers, {deposed} deposed; {unheeded} orders of \
+         deposed ones refused\n\
          {events} events in {:.1} simulated seconds\n",
         elapsed.as_secs_f64(),
     )
@@ -258,7 +261,7 @@ fn rate(worlds: usize, total: &Stats, took: Duration) -> String {
 fn as_json(options: &Options, outcome: &Outcome) -> serde_json::Value {
     let Stats { events, done, unknown, operations, unchecked, crashes, .. } = outcome.stats;
     let Stats { disks_lost, disturbances, interventions, epochs, .. } = outcome.stats;
-    let Stats { healed_within, elapsed, .. } = outcome.stats;
+    let Stats { healed_within, elapsed, takeovers, deposed, unheeded, .. } = outcome.stats;
     let Stats { spread, delegated, delegations_begun, delegations_ended, .. } = outcome.stats;
     serde_json::json!({
         "seed": options.seed,
@@ -277,6 +280,9 @@ fn as_json(options: &Options, outcome: &Outcome) -> serde_json::Value {
         "disturbances": disturbances,
         "interventions": interventions,
         "epochs": epochs,
+        "takeovers": takeovers,
+        "deposed": deposed,
+        "unheeded": unheeded,
         "spread": spread,
         "delegated": delegated,
         "delegations_begun": delegations_begun,

@@ -82,6 +82,11 @@ const STUCK_AFTER: Duration = Duration::from_millis(400);
 /// fence keeps them from it, so whoever takes over from it waits for that.
 const DIRECT_LEASE: Duration = Duration::from_millis(500);
 
+/// How long ago a member may have been asked what its clock shows, as long as a driver waits for
+/// most answers: half of it is what may be wrong. A controller that was stopped finds answers that
+/// are older, and one that has just begun would take the time of the cluster from them.
+const CLOCK_ASKED_MAX: Duration = Duration::from_millis(200);
+
 /// What a lease is given for, and on what terms.
 pub(crate) struct Terms {
     pub(crate) cluster: ClusterId,
@@ -262,7 +267,7 @@ impl Peer {
     /// Notes what its report says of its clock; gives what is known of that now, and whether it is
     /// in another incarnation than before.
     pub(crate) fn hear_clock(&mut self, now: Instant, report: &Report) -> Option<(Sample, bool)> {
-        let asked = self.asked.take();
+        let asked = self.asked.take().filter(|asked| now.since(*asked) <= CLOCK_ASKED_MAX);
         let MemberReport::Node(_) = &report.state else { return None };
         let reborn = self.report.as_ref().is_none_or(|last| last.incarnation != report.incarnation);
         let older = self.clock.filter(|_| !reborn);

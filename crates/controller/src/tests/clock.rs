@@ -137,3 +137,23 @@ fn what_time_it_is_overflows_nowhere() {
         let _ = world.status();
     }
 }
+
+#[test]
+fn a_controller_that_was_stopped_does_not_take_the_time_from_answers_that_waited() {
+    let mut world = world_with(&[0, 0]);
+    let config = world.config.clone();
+    world.restart(config);
+    world.save();
+    let orders: Vec<_> = std::iter::from_fn(|| world.controller.poll_order()).collect();
+    // It is stopped before it hears any answer.
+    let late = world.now + Duration::from_secs(60);
+    for (member, order) in orders {
+        let report = world.obey(member, &order).unwrap();
+        world.controller.handle_report(late, member, report);
+    }
+    assert!(!world.controller.knows_the_time(), "whoever answered was asked a minute ago");
+    world.now = late;
+    world.live_for(Duration::from_secs(2));
+    let (apart, time) = times(&world, 2);
+    assert!(apart <= 1 && time.abs_diff(right(&world)) <= 2, "{apart} {time}");
+}

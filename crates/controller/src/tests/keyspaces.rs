@@ -128,13 +128,21 @@ fn keyspaces_end_at_their_limit() {
 }
 
 #[test]
-fn nothing_is_placed_before_the_memory_of_every_node_is_known() {
+fn nodes_that_were_never_heard_are_waited_for_a_while_before_anything_is_placed() {
     let mut world = World::new(3, 1);
     world.member(node(1)).alive = false;
     world.settle();
     let now = world.now;
     let refused = world.controller.create_keyspace(now, hash("a", 6, 2));
     assert_eq!(refused, Err(CreateError::NodesUnknown(vec![NodeId(1)])));
+    // Who never starts is not waited for.
+    let mut without = world.clone();
+    without.live_for(Duration::from_secs(10));
+    let now = without.now;
+    without.controller.create_keyspace(now, hash("a", 6, 2)).unwrap();
+    assert!(without.live_until(|it| it.status().covered) < Duration::from_secs(1));
+    assert!(without.map().partitions.iter().all(|it| !it.chain.contains(&NodeId(1))));
+
     world.member(node(1)).alive = true;
     world.live();
     let now = world.now;

@@ -212,3 +212,19 @@ fn commands_are_durable_and_what_is_so_already_is_no_change() {
     let refused = world.controller.create_keyspace(now, hash("b", 1, 1));
     assert_eq!(refused, Err(CreateError::NodesUnknown(vec![NodeId(3)])));
 }
+
+#[test]
+fn an_empty_node_stays_while_others_cannot_leave_without_it() {
+    let mut world = World::with_keyspace(4, 1, 1, 2);
+    let (now, chain) = (world.now, world.partition(0).chain);
+    let [one, other] = chain[..] else { panic!("{chain:?}") };
+    let empty = (0..4).map(NodeId).find(|node| !chain.contains(node)).unwrap();
+    for gone in [one, other] {
+        world.controller.drain_node(now, gone).unwrap();
+    }
+    let keyspace = "a".to_owned();
+    let too_few = CommandError::TooFewNodes { keyspace, replicas: 2, left: 1 };
+    assert_eq!(world.controller.remove_node(now, empty), Err(too_few));
+    world.controller.keep_node(now, other).unwrap();
+    world.controller.remove_node(now, empty).unwrap();
+}

@@ -9,6 +9,7 @@ use super::delivery::Line;
 use crate::fatal;
 use crate::store::{MapStore, StoreError};
 use cluster::{Member, Term};
+use controller::election::{STAND_AGAIN, STAND_EVERY};
 use controller::{ConfigError, ControllerConfig, KeyspaceSpec};
 use handle::Mail;
 use std::io;
@@ -16,7 +17,6 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::{Builder, JoinHandle};
-use std::time::Duration;
 use thread::{Ended, Post, Thread};
 
 /// A running controller. Dropping it ends its thread; members go on until their leases end.
@@ -54,13 +54,6 @@ pub struct ControllerPlan {
 /// Mail that waits at most: one answer from each of the most members that a cluster can have would
 /// still fit, and a courier that finds no room waits.
 const MAIL_MAX: usize = 2048;
-
-/// How often one that stands by looks whether the store is free: a small part of a lease, so that
-/// members are asked again before theirs end.
-const STAND_EVERY: Duration = Duration::from_millis(50);
-
-/// How often a store that does not answer is tried again.
-const STAND_AGAIN: Duration = Duration::from_millis(200);
 
 impl ControllerDriver {
     /// Starts the controller with what its store holds.

@@ -1,7 +1,7 @@
 //! The leader that a switch or a node of this process obeys, whatever transport its orders take.
 
 use crate::clock::Clock;
-use cluster::{ClusterId, Leader, Superior, Term, Unheeded};
+use cluster::{ClusterId, Incarnation, Order, Superior, Term, Unheeded};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::sync::{Mutex, MutexGuard};
@@ -29,14 +29,18 @@ struct Known {
 pub(super) struct Heard<'a>(MutexGuard<'a, Known>);
 
 impl Obedience {
-    /// Hears an order of this leader, once what came before is done.
-    pub(super) async fn hear(&self, leader: Option<Leader>) -> Result<Heard<'_>, Unheeded> {
+    /// Hears an order, once what came before is done: what of it is for this incarnation.
+    pub(super) async fn hear(
+        &self,
+        incarnation: Incarnation,
+        order: Order,
+    ) -> Result<(Heard<'_>, Order), Unheeded> {
         let mut known = self.0.known.lock().await;
         let Known { superior, ours } = &mut *known;
-        let heard = superior.hear(Clock::new().now().unix_ms(), *ours, leader);
+        let heeded = superior.heed(Clock::new().now().unix_ms(), *ours, incarnation, order);
         self.0.term.store(superior.term().0, Ordering::Relaxed);
         self.0.refused.store(superior.refused(), Ordering::Relaxed);
-        heard.map(|()| Heard(known))
+        heeded.map(|order| (Heard(known), order))
     }
 
     /// The highest term that it has seen; 0 for none.

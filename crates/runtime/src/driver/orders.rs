@@ -90,12 +90,13 @@ impl MemberHandle {
     /// If the order was not carried out, or not by all threads in time.
     pub async fn obey(&self, order: Order) -> Result<Report, OrderError> {
         // One after the other: what an older leader said is done before a newer one is heard.
-        let mut superior = self.obedience().hear(order.leader).await?;
-        if order.version > ORDERS_VERSION {
-            return Err(OrderError::Version(order.version));
+        let (version, may_end) = (order.version, order.may_end);
+        let heard = self.obedience().hear(self.incarnation(), order).await;
+        let (mut superior, order) = heard?;
+        if version > ORDERS_VERSION {
+            return Err(OrderError::Version(version));
         }
-        let may_end = order.may_end;
-        let report = self.carry_out(order.addressed_to(self.incarnation())).await?;
+        let report = self.carry_out(order).await?;
         self.leaving().note(may_end);
         superior.belongs_to(match &report.state {
             MemberReport::Switch(it) => it.cluster,

@@ -4,8 +4,8 @@
 //! time, one more may wait, and each is answered once, by a report or by silence. The order itself
 //! may reach its member late, twice, or after its controller is gone.
 
-use super::faults::Harm;
-use super::process::Parcel;
+use super::faults::{Harm, Relief};
+use super::process::{Parcel, State};
 use super::{Unit, World};
 use crate::actor::ORDERED_KEYS;
 use crate::clock::nanos;
@@ -14,9 +14,11 @@ use crate::queue::Event;
 use crate::role::Role;
 use cluster::{
     Epoch, HotPolicy, Incarnation, Install, KeyspaceKind, Lease, Member, MemberReport, Mutant,
-    NodeId, NodeReport, Order, PartitionId, Report, SwitchControl, SwitchCounters, Versions,
+    NodeId, NodeReport, Order, PartitionId, Report, SwitchControl, SwitchCounters, Term, Unheeded,
+    Versions,
 };
 use controller::{HotAction, HotNews, KeyspaceSpec, Saved};
+use machine::Instant;
 use node::ALERT_REST;
 use node::engine::Engine as _;
 use std::collections::BTreeSet;
@@ -40,8 +42,17 @@ pub(crate) struct Answer {
     incarnation: Incarnation,
     number: u64,
     from: Member,
-    /// `None`: the member could not be reached, or took too long.
-    report: Option<Box<Report>>,
+    reply: Reply,
+}
+
+/// What a member says to an order.
+#[derive(Clone, Debug)]
+pub(super) enum Reply {
+    Report(Box<Report>),
+    /// It obeys a leader of this term.
+    Deposed(Term),
+    /// It refuses, could not be reached, or took too long.
+    Nothing,
 }
 
 /// A node's wish to be asked for its report, on its way to a controller.
@@ -66,14 +77,17 @@ impl World {
         if self.keyspaces.is_none() {
             self.create_keyspaces(index);
         }
-        if !self.save(index) {
+        if !self.save(index) || !self.may_order(index) {
             return;
         }
-        loop {
+        let role = self.role_of_unit(Unit::Master(index));
+        // With one of the orders in its hands it may be stopped.
+        while self.process(role).state != State::Paused {
             let Some(master) = self.controllers.get_mut(index) else { return };
             let Some((to, order)) = master.machine.as_mut().and_then(|it| it.poll_order()) else {
                 return;
             };
+            self.check_leads(index);
             if let Some(hot) = &order.hot {
                 let unnoticed = self.saved.as_ref().map(|saved| self.forgetful(saved));
                 self.delegations.order(hot, &unnoticed.unwrap_or_default());
@@ -124,6 +138,9 @@ impl World {
     /// Makes what the controller decided durable. A controller that may crash does so now and then
     /// while it saves; the store then holds the one state or the other. Says whether it lives on.
     fn save(&mut self, index: usize) -> bool {
+        if self.options.shared_store {
+            return self.save_in_store(index);
+        }
         let role = self.role_of_unit(Unit::Master(index));
         loop {
             let local = self.local(role);
@@ -138,17 +155,22 @@ impl World {
                 machine.handle_saved(local, revision);
             }
             if reaches {
-                self.note_changes(&saved);
-                self.tell_clients(&saved.map);
-                self.old_maps.extend(self.saved.replace(saved));
-                if self.old_maps.len() > OLD_MAPS_MAX {
-                    self.old_maps.pop_front();
-                }
+                self.replace_saved(saved);
             }
             if crashes {
                 self.crash(role, Harm::None);
                 return false;
             }
+        }
+    }
+
+    /// The store holds this from now on.
+    pub(super) fn replace_saved(&mut self, saved: Saved) {
+        self.note_changes(&saved);
+        self.tell_clients(&saved.map);
+        self.old_maps.extend(self.saved.replace(saved));
+        if self.old_maps.len() > OLD_MAPS_MAX {
+            self.old_maps.pop_front();
         }
     }
 
@@ -176,10 +198,21 @@ impl World {
         let number = master.orders;
         master.couriers.entry(to).or_default().busy = Some(number);
         let controller = u16::try_from(index).expect("few controllers");
-        let lost = Answer { controller, incarnation, number, from: to, report: None };
+        let lost = Answer { controller, incarnation, number, from: to, reply: Reply::Nothing };
         self.queue.schedule(self.now + PATIENCE, Event::Answer(lost));
         let mandate = Mandate { controller, incarnation, number, to, order: Arc::new(order) };
-        for at in self.net.carry_stream(self.now, role, to.into()).into_iter().flatten() {
+        if std::mem::take(&mut master.stops) {
+            self.stop_with(role, mandate);
+            let until = self.now + self.length();
+            let relief = Relief::GoOn(role, incarnation.0);
+            return self.queue.schedule(until, Event::Relief(relief));
+        }
+        self.carry_order(&mandate);
+    }
+
+    pub(super) fn carry_order(&mut self, mandate: &Mandate) {
+        let from = Role::Controller(mandate.controller);
+        for at in self.net.carry_stream(self.now, from, mandate.to.into()).into_iter().flatten() {
             self.queue.schedule(at, Event::Order(mandate.clone()));
         }
     }
@@ -188,11 +221,27 @@ impl World {
         self.arrive(mandate.to.into(), Parcel::Order(mandate));
     }
 
-    /// A member carries an order out.
+    /// A member obeys an order, or refuses it.
     pub(super) fn take_order(&mut self, role: Role, mandate: Mandate) {
         let local = self.local(role);
-        let order = Order::clone(&mandate.order).addressed_to(self.process(role).incarnation);
-        let Order { install, clock, lease, direct, hot, verify, may_end, .. } = &order;
+        let process = self.process_mut(role);
+        let (order, incarnation) = (Order::clone(&mandate.order), process.incarnation);
+        // There is one cluster.
+        match process.superior.heed(local.unix_ms(), None, incarnation, order) {
+            Ok(order) => {
+                self.check_obedience(role, &order);
+                self.carry_out(role, local, (&mandate, &order));
+            }
+            Err(Unheeded::Deposed { newest, .. }) => {
+                self.stats.unheeded += 1;
+                self.answer(role, &mandate, Reply::Deposed(newest));
+            }
+            Err(Unheeded::FromAfar(_)) => self.answer(role, &mandate, Reply::Nothing),
+        }
+    }
+
+    fn carry_out(&mut self, role: Role, local: Instant, (mandate, order): (&Mandate, &Order)) {
+        let Order { install, clock, lease, direct, hot, verify, may_end, .. } = order;
         let leaving = self.process(role).leaving;
         self.note_may_end(role, *may_end);
         match role {
@@ -217,7 +266,7 @@ impl World {
                 }
                 let counters = SwitchCounters { leaving, ..pipeline.counters() };
                 let report = self.report(role, MemberReport::Switch(counters));
-                self.answer(role, &mandate, Some(report));
+                self.answer(role, mandate, Reply::Report(Box::new(report)));
             }
             Role::Node(node) => {
                 if let Some(asked) = self.asked.get_mut(usize::from(node)) {
@@ -254,7 +303,22 @@ impl World {
                     self.pump(Unit::Shard(index));
                 }
             }
-            Role::Client(_) | Role::Controller(_) => {}
+            Role::Client(_) | Role::Controller(_) | Role::Store => {}
+        }
+    }
+
+    /// Nobody obeys a leader that it knows to be deposed, nor an order for another than itself.
+    fn check_obedience(&mut self, role: Role, order: &Order) {
+        let process = self.process_mut(role);
+        let (before, mine) = (process.obeyed, process.incarnation);
+        let term = order.leader.map_or(before, |leader| leader.term);
+        process.obeyed = before.max(term);
+        if term < before {
+            let text = format!("{role} obeys a leader of term {term} after one of term {before}");
+            self.history.violation(text);
+        }
+        if order.incarnation.is_some_and(|of| of != mine) && order.install.is_some() {
+            self.history.violation(format!("{role} installs what is for another incarnation"));
         }
     }
 
@@ -284,15 +348,14 @@ impl World {
         let state = MemberReport::Node(Box::new(report));
         let report = self.report(role, state);
         for mandate in asked {
-            self.answer(role, &mandate, Some(report.clone()));
+            self.answer(role, &mandate, Reply::Report(Box::new(report.clone())));
         }
     }
 
     /// Sends back what became of an order.
-    pub(super) fn answer(&mut self, from: Role, mandate: &Mandate, report: Option<Report>) {
+    pub(super) fn answer(&mut self, from: Role, mandate: &Mandate, reply: Reply) {
         let Mandate { controller, incarnation, number, to, .. } = *mandate;
-        let report = report.map(Box::new);
-        let answer = Answer { controller, incarnation, number, from: to, report };
+        let answer = Answer { controller, incarnation, number, from: to, reply };
         let arrivals = self.net.carry_stream(self.now, from, Role::Controller(controller));
         for at in arrivals.into_iter().flatten() {
             self.queue.schedule(at, Event::Answer(answer.clone()));
@@ -305,7 +368,7 @@ impl World {
 
     /// A controller takes the answer to an order, if its courier still waits for that.
     pub(super) fn take_answer(&mut self, answer: Answer) {
-        let Answer { controller, incarnation, number, from, report } = answer;
+        let Answer { controller, incarnation, number, from, reply } = answer;
         let role = Role::Controller(controller);
         if self.process(role).incarnation != incarnation {
             return;
@@ -319,9 +382,10 @@ impl World {
         courier.busy = None;
         let next = courier.next.take();
         let Some(machine) = &mut master.machine else { return };
-        match report {
-            Some(report) => machine.handle_report(local, from, *report),
-            None => machine.handle_silence(local, from),
+        match reply {
+            Reply::Report(report) => machine.handle_report(local, from, *report),
+            Reply::Deposed(newest) => machine.handle_deposed(local, from, newest),
+            Reply::Nothing => machine.handle_silence(local, from),
         }
         if let Some(order) = next {
             self.send_order(index, from, order);
@@ -398,11 +462,15 @@ impl World {
                 }
             }
         }
-        if !self.save(index) {
-            return;
+        if self.save(index) {
+            self.show_keyspaces();
         }
-        let Some(controller) = self.controller() else { return };
-        let keyspace = |name| controller.map().keyspace(name).cloned().map(Arc::new);
+    }
+
+    /// Shows the keyspaces to the clients, once both are saved.
+    pub(super) fn show_keyspaces(&mut self) {
+        let Some(saved) = self.saved.as_ref().filter(|_| self.keyspaces.is_none()) else { return };
+        let keyspace = |name| saved.map.keyspace(name).cloned().map(Arc::new);
         self.keyspaces = keyspace("hashed").zip(keyspace("ordered")).map(<[_; 2]>::from);
         if let (Some([one, other]), Some([hashed, _])) = (self.options.load.twins, &self.keyspaces)
         {

@@ -33,6 +33,10 @@ pub(crate) enum Fault {
     Strand,
     /// Not a fault: a member is asked to end.
     Leave,
+    /// The leader of several controllers is in trouble.
+    Leader,
+    /// The store that they share is.
+    Store,
 }
 
 /// Something has caught up again.
@@ -50,6 +54,8 @@ pub(crate) enum Relief {
     Room(u16),
     /// A member that was asked to end does, if it still is that one.
     End(Role, u64),
+    /// The store that controllers share has room again.
+    StoreRoom,
 }
 
 /// What becomes of a node's disk when it crashes.
@@ -67,7 +73,7 @@ pub(crate) enum Harm {
 }
 
 impl Fault {
-    const ALL: [Self; 16] = [
+    const ALL: [Self; 18] = [
         Self::Crash,
         Self::PowerCut,
         Self::ClientCrash,
@@ -84,6 +90,8 @@ impl Fault {
         Self::Full,
         Self::Strand,
         Self::Leave,
+        Self::Leader,
+        Self::Store,
     ];
 
     /// The mean time between two of these; zero: there are none.
@@ -105,6 +113,8 @@ impl Fault {
             Self::Full => faults.full_every,
             Self::Strand => faults.strand_every,
             Self::Leave => faults.leave_every,
+            Self::Leader => faults.leader_every,
+            Self::Store => faults.store_every,
             Self::Flood => Duration::ZERO,
         }
     }
@@ -187,6 +197,8 @@ impl World {
             Fault::Deaf => self.deafen(),
             Fault::Strand => self.strand(),
             Fault::Leave => self.ask_to_end(),
+            Fault::Leader => self.trouble_leader(),
+            Fault::Store => self.trouble_store(),
             Fault::Full => {
                 let node = self.any_node();
                 self.fill_up(node);
@@ -213,6 +225,7 @@ impl World {
             Relief::End(..) => {}
             Relief::Room(node) if !self.healed => self.make_room(node),
             Relief::Room(_) => {}
+            Relief::StoreRoom => self.store.is_full = false,
             Relief::Mend(links) => {
                 if let Some((one, other)) = links.first() {
                     self.note(format_args!("mended: {one}, {other} and {} links", links.len()));
@@ -268,6 +281,10 @@ impl World {
     }
 
     fn crash_controller(&mut self) {
+        if self.options.shared_store {
+            let role = Role::Controller(self.below(self.cast.controllers));
+            return self.crash_for_a_while(role, Harm::None);
+        }
         let role = Role::Controller(self.leader);
         if self.process(role).is_up() {
             self.crash(role, Harm::None);
@@ -368,7 +385,7 @@ impl World {
         self.cut_until(until, links);
     }
 
-    fn cut_until(&mut self, until: Instant, links: Vec<(Role, Role)>) {
+    pub(super) fn cut_until(&mut self, until: Instant, links: Vec<(Role, Role)>) {
         for (from, to) in &links {
             self.net.cut(*from, *to);
         }

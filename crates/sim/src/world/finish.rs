@@ -19,6 +19,7 @@ impl World {
         }
         self.heal();
         let began = self.now;
+        self.resume_copies();
         let healed_max = self.healed_max();
         if self.settles_within(healed_max, Self::has_recovered) {
             self.stats.healed_within = self.now.since(began);
@@ -138,11 +139,11 @@ impl World {
         self.net.heal();
         self.make_all_room();
         self.end_all_leaving();
+        self.store.is_full = false;
         for role in self.cast.roles() {
             self.go_on(role);
             self.start(role);
         }
-        self.resume_copies();
     }
 
     /// How long a healed world may take to full replication. Copies of a flooded partition made one

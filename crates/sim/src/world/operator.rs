@@ -6,6 +6,7 @@ use crate::actor::{focus, keys};
 use crate::check::Key;
 use crate::role::{Role, node_spec};
 use cluster::{KeyName, NodeId};
+use std::time::Duration;
 
 /// What an operator asks of the controller.
 #[derive(Clone, Copy, Debug)]
@@ -133,9 +134,24 @@ impl World {
         names.into_iter().any(|name| pins.clone().any(|pin| *pin == name))
     }
 
-    /// Ends a pause of copies that somebody left behind.
+    /// Ends a pause of copies that somebody left behind. Where nobody leads yet, that is asked for
+    /// until it is saved.
     pub(super) fn resume_copies(&mut self) {
-        self.command(Command::ResumeCopies);
-        self.pump(Unit::Master(self.leader.into()));
+        let end = self.now + RESUMED_MAX;
+        loop {
+            self.command(Command::ResumeCopies);
+            self.pump(Unit::Master(self.leader.into()));
+            let is_so = self.saved.as_ref().is_some_and(|saved| !saved.paused);
+            if !self.options.shared_store || is_so || self.now >= end {
+                return;
+            }
+            self.run_until(self.now + ASK_AGAIN, |_| false);
+        }
     }
 }
+
+/// How long it may take in a healed world until a controller leads and has saved what it is told.
+const RESUMED_MAX: Duration = Duration::from_secs(5);
+
+/// How often it is told.
+const ASK_AGAIN: Duration = Duration::from_millis(200);

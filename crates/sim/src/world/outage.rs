@@ -104,6 +104,7 @@ fn options(seed: u64) -> Options {
         partitions: 4,
         switches: 2,
         controllers: 1,
+        shared_store: false,
         lease: controller::LEASE,
         poll: controller::POLL_INTERVAL,
         copy_bytes_per_s: controller::COPY_BYTES_PER_S,

@@ -1,11 +1,12 @@
 //! Processes: up or down, stopped for a while, or slow; what comes meanwhile waits in a bounded
 //! buffer.
 
-use super::{Alert, Answer, Mandate, World};
+use super::control::Reply;
+use super::{Alert, Answer, Call, Mandate, Told, World};
 use crate::clock::Clock;
 use crate::queue::Event;
 use crate::role::Role;
-use cluster::Incarnation;
+use cluster::{Incarnation, Superior, Term};
 use std::collections::VecDeque;
 use std::time::Duration;
 use wire::Endpoint;
@@ -20,6 +21,10 @@ pub(super) struct Process {
     pub(super) incarnation: Incarnation,
     /// The machine's clock: it goes on whatever the process does.
     pub(super) clock: Clock,
+    /// Whose orders it obeys, if it is a switch or a node.
+    pub(super) superior: Superior,
+    /// The highest term of which it has carried an order out.
+    pub(super) obeyed: Term,
     /// What has arrived and was not taken yet.
     inbox: VecDeque<Parcel>,
 }
@@ -37,10 +42,18 @@ pub(super) enum State {
 /// Something that has arrived.
 #[derive(Debug)]
 pub(super) enum Parcel {
-    Datagram { from: Endpoint, to: Endpoint, bytes: Vec<u8> },
+    Datagram {
+        from: Endpoint,
+        to: Endpoint,
+        bytes: Vec<u8>,
+    },
     Order(Mandate),
     Answer(Answer),
     Alert(Alert),
+    Call(Call),
+    Told(Told),
+    /// An order that its controller was about to send.
+    Leaves(Mandate),
 }
 
 impl Process {
@@ -50,6 +63,8 @@ impl Process {
             leaving: false,
             incarnation: Incarnation::default(),
             clock,
+            superior: Superior::default(),
+            obeyed: Term::default(),
             inbox: VecDeque::new(),
         }
     }
@@ -109,13 +124,16 @@ impl World {
             Parcel::Order(mandate) => self.take_order(role, mandate),
             Parcel::Answer(answer) => self.take_answer(answer),
             Parcel::Alert(alert) => self.take_alert(alert),
+            Parcel::Call(call) => self.take_call(call),
+            Parcel::Told(told) => self.take_told(told),
+            Parcel::Leaves(mandate) => self.carry_order(&mandate),
         }
     }
 
     /// Nobody is there: whoever sent an order is told so.
     fn turn_away(&mut self, role: Role, parcel: Parcel) {
         if let Parcel::Order(mandate) = parcel {
-            self.answer(role, &mandate, None);
+            self.answer(role, &mandate, Reply::Nothing);
         }
     }
 
@@ -138,6 +156,12 @@ impl World {
         }
     }
 
+    /// Stops a controller that is about to send an order: that leaves when it goes on.
+    pub(super) fn stop_with(&mut self, role: Role, mandate: Mandate) {
+        self.disturb(role, State::Paused);
+        self.process_mut(role).inbox.push_back(Parcel::Leaves(mandate));
+    }
+
     /// Stops a process, or makes it slow.
     pub(super) fn disturb(&mut self, role: Role, state: State) {
         self.note(format_args!("{role} is {state:?}"));
@@ -152,9 +176,14 @@ impl World {
         if matches!(process.state, State::Up | State::Down) {
             return;
         }
+        let stopped = process.state == State::Paused;
         process.state = State::Up;
         let inbox = std::mem::take(&mut process.inbox);
         self.note(format_args!("{role} goes on, {} parcels wait", inbox.len()));
+        if role == Role::Store && stopped {
+            let local = self.local(role);
+            self.store.renew_all(local);
+        }
         for parcel in inbox {
             // One of them may have ended it.
             if self.process(role).is_up() {

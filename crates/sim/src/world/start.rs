@@ -2,7 +2,9 @@
 
 use super::delegations::Delegations;
 use super::faults::Harm;
+use super::leaders::Candidate;
 use super::process::{Process, State};
+use super::store::Store;
 use super::{Master, START, Shard, Switch, World};
 use crate::actor::Actor;
 use crate::check::History;
@@ -13,7 +15,7 @@ use crate::options::Options;
 use crate::outcome::Stats;
 use crate::queue::Queue;
 use crate::role::{Cast, Role, node_spec, service};
-use cluster::{ClusterId, Incarnation, NodeId, Selection, StoreId};
+use cluster::{ClusterId, Incarnation, NodeId, Selection, StoreId, Superior, Term};
 use controller::{Controller, ControllerConfig};
 use machine::{Instant, Outbox, Rng};
 use node::{Node, NodeConfig, PartTimes};
@@ -29,6 +31,7 @@ impl World {
             switches: options.switches,
             nodes: options.nodes_all(),
             controllers: options.controllers,
+            has_store: options.shared_store,
         };
         let mut clocks = Rng::new(options.seed).fork("clocks");
         let mut clock = || {
@@ -60,6 +63,7 @@ impl World {
             newest_map: None,
             aged: BTreeMap::new(),
             leader: 0,
+            store: Store::default(),
             keyspaces: None,
             history: History::default(),
             healed: false,
@@ -79,13 +83,14 @@ impl World {
         world
     }
 
-    /// Starts what is down. Of the controllers, only the one whose turn it is: the others wait for
-    /// the lock on the store.
+    /// Starts what is down. Of controllers that share no store, only the one whose turn it is: the
+    /// others wait for the lock.
     pub(super) fn start(&mut self, role: Role) {
         if self.process(role).is_up() {
             return;
         }
-        let waits = |index| index != self.leader || self.has_no_map();
+        let shared = self.options.shared_store;
+        let waits = |index| !shared && (index != self.leader || self.has_no_map());
         if matches!(role, Role::Controller(index) if waits(index)) {
             return;
         }
@@ -94,8 +99,13 @@ impl World {
             self.set_clock(role);
         }
         let incarnation = Incarnation(self.rng.next_u64());
+        let mutant = self.options.mutant;
         let process = self.process_mut(role);
         (process.state, process.incarnation) = (State::Up, incarnation);
+        (process.superior, process.obeyed) = (Superior::default(), Term::default());
+        if let Some(mutant) = mutant {
+            process.superior.mutant(mutant);
+        }
         let local = self.local(role);
         match role {
             Role::Client(index) => {
@@ -129,6 +139,7 @@ impl World {
             }
             Role::Node(node) => self.start_node(node, incarnation, local),
             Role::Controller(index) => self.start_controller(index, local),
+            Role::Store => {}
         }
         for unit in self.units_of(role) {
             self.pump(unit);
@@ -145,7 +156,7 @@ impl World {
         let most = told * 2 > self.shards.len();
         let known = self.controller().is_some_and(Controller::knows_the_time);
         let may = match role {
-            Role::Client(_) | Role::Switch(_) => true,
+            Role::Client(_) | Role::Switch(_) | Role::Store => true,
             Role::Node(_) => known || most,
             Role::Controller(_) => most,
         };
@@ -195,14 +206,25 @@ impl World {
     }
 
     fn start_controller(&mut self, index: u16, local: Instant) {
-        let controller = Controller::new(self.controller_config(), self.saved.clone(), local);
-        let mut machine = controller.expect("a sound configuration");
+        let master = if self.options.shared_store {
+            Master { candidate: Some(Candidate::new(local)), ..Master::default() }
+        } else {
+            let config = self.controller_config();
+            let controller = Controller::new(config, self.saved.clone(), local);
+            let machine = self.mutated(controller.expect("a sound configuration"));
+            Master { machine: Some(machine), ..Master::default() }
+        };
+        if let Some(it) = self.controllers.get_mut(usize::from(index)) {
+            *it = master;
+        }
+    }
+
+    /// A controller that breaks the rule that is broken in this world, if any is.
+    pub(super) fn mutated(&self, mut controller: Controller) -> Controller {
         if let Some(mutant) = self.options.mutant {
-            machine.mutant(mutant);
+            controller.mutant(mutant);
         }
-        if let Some(master) = self.controllers.get_mut(usize::from(index)) {
-            *master = Master { machine: Some(machine), ..Master::default() };
-        }
+        controller
     }
 
     /// Ends a process. A node's disk is harmed if the promise still holds then
@@ -212,7 +234,7 @@ impl World {
         if self.delegations.any_is_under_way() {
             let [nodes, switches, controllers] = &mut self.stats.crashes_under_delegations;
             match role {
-                Role::Client(_) => {}
+                Role::Client(_) | Role::Store => {}
                 Role::Node(_) => *nodes += 1,
                 Role::Switch(_) => *switches += 1,
                 Role::Controller(_) => *controllers += 1,
@@ -221,7 +243,7 @@ impl World {
         self.process_mut(role).end();
         self.note(format_args!("{role} crashes"));
         match role {
-            Role::Client(_) => {}
+            Role::Client(_) | Role::Store => {}
             Role::Switch(index) => {
                 if let Some(switch) = self.switches.get_mut(usize::from(index)) {
                     *switch = Switch::default();
@@ -239,10 +261,12 @@ impl World {
                 if let Some(master) = self.controllers.get_mut(usize::from(index)) {
                     *master = Master::default();
                 }
-                // Whoever stands by takes over as soon as the lock is free.
-                self.leader = (index + 1) % self.cast.controllers;
-                let at = self.now + self.length();
-                self.schedule_restart(Role::Controller(self.leader), at);
+                if !self.options.shared_store {
+                    // Whoever stands by takes over as soon as the lock is free.
+                    self.leader = (index + 1) % self.cast.controllers;
+                    let at = self.now + self.length();
+                    self.schedule_restart(Role::Controller(self.leader), at);
+                }
             }
         }
         for unit in self.units_of(role) {

@@ -59,7 +59,7 @@ impl World {
                 self.forge_chain((from, to), &bytes);
                 self.pump(Unit::Shard(index));
             }
-            Role::Controller(_) => {}
+            Role::Controller(_) | Role::Store => {}
         }
     }
 

@@ -9,6 +9,7 @@ use crate::driver::alert::Listener;
 use crate::driver::delivery::{Courier, Line, Undelivered, over_http};
 use crate::store::{Leadership, MapStore};
 use cluster::{Member, NodeSpec, Report, Term};
+use controller::election::{DOUBT_WAIT, SAVE_AGAIN};
 use controller::{
     AwaitedStatus, CommandError, Controller, CreateError, Decision, HotEffect, HotNews,
     KeyspaceSpec, Saved, Status,
@@ -428,12 +429,6 @@ fn log_hot_news(news: &HotNews) {
 
 /// Who waits for the cluster to be ready is a test or a process that has just started it.
 const WAITING_MAX: usize = 64;
-
-/// How often it is looked again whether this controller leads, while that is in doubt.
-const DOUBT_WAIT: Duration = Duration::from_millis(20);
-
-/// How often a full disk is tried again.
-const SAVE_AGAIN: Duration = Duration::from_millis(500);
 
 /// How long the thread waits when the controller has nothing to wait for.
 const IDLE_WAIT: Duration = Duration::from_secs(1);

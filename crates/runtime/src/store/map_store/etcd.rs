@@ -25,7 +25,7 @@ use crate::clock::Clock;
 use crate::store::StoreError;
 use api::{Api, Number};
 use controller::{Saved, StoreStatus};
-use keeper::{Keeper, LEAD_FOR};
+use keeper::Keeper;
 use saver::Saver;
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -80,8 +80,7 @@ impl MapStore for EtcdStore {
     }
 
     fn overlap(&self) -> Duration {
-        // What it may have counted on when its key was taken, and what clocks may differ by.
-        LEAD_FOR * cluster::CLOCK_RATE_MAX_PERCENT / 100
+        controller::election::overlap()
     }
 
     fn wake_with(&mut self, wake: Wake) {

@@ -1,7 +1,8 @@
 //! What was decided becomes durable, and whether this controller leads still.
 
-use super::{SAVE_AGAIN, Thread, WAITING_MAX};
+use super::{Thread, WAITING_MAX};
 use crate::store::{Leadership, SaveError};
+use controller::election::SAVE_AGAIN;
 use wire::Revision;
 
 impl Thread {

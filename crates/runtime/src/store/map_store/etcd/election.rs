@@ -1,32 +1,18 @@
-//! Who leads: whoever has the leader's key, which is bound to a lease of etcd.
-//!
-//! etcd gives no lease below one and a half times the time in which it elects its own leader, two
-//! seconds by default, and takes up to half a second more to notice that one is over. That is too
-//! long to be without a leader. So a candidate looks how much is left of the leader's lease, and
-//! takes the key over when nothing has renewed it for more than [`SILENCE_MAX`]; and a leader
-//! counts on itself for less than that after it *sent* what renewed its lease.
+//! Who leads: whoever has the leader's key, which is bound to a lease of etcd
+//! ([`controller::election`]).
 
-use super::api::{Api, CallError, Found, Lease, Number};
-use super::keeper::{KEEP_ALIVE_EVERY, Keeper, LEAD_FOR};
+use super::api::{Api, CallError, Found, Number};
+use super::keeper::Keeper;
 use super::value::Known;
 use super::{EtcdStore, EtcdUrl};
 use crate::clock::Clock;
 use crate::entropy;
 use crate::store::StoreError;
+use controller::election::{LEASE_S, is_kept};
 use serde::{Deserialize, Serialize};
 use std::cell::RefCell;
 use std::net::SocketAddr;
 use std::sync::Arc;
-
-/// Seconds that a leader's lease lasts, if etcd does not make more of it: what it does not go below
-/// with its usual settings. A leader that is killed is replaced before that is over.
-const LEASE_S: i64 = 2;
-
-/// Seconds for which a leader may have renewed nothing before another one takes its key.
-const SILENCE_MAX_S: i64 = 1;
-
-const _: () = assert!(LEAD_FOR.as_millis() * 102 / 100 <= SILENCE_MAX_S as u128 * 1_000);
-const _: () = assert!(KEEP_ALIVE_EVERY.as_millis() * 3 < LEAD_FOR.as_millis());
 
 /// What is at the leader's key.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -89,7 +75,8 @@ impl Candidate {
             // before anybody else came.
             return self.take(found.mod_revision);
         }
-        if is_kept(self.api.look_at(found.lease)?) {
+        let lease = self.api.look_at(found.lease)?;
+        if is_kept(lease.left.0, lease.granted.0) {
             return Ok(Candidacy::Waits(leader.admin));
         }
         self.take(found.mod_revision)
@@ -130,26 +117,4 @@ impl Candidate {
 
 fn parse(found: &Found) -> Option<Seat> {
     serde_json::from_slice(&found.value.0).ok()
-}
-
-/// Whether somebody has renewed this lease a moment ago. etcd says in whole seconds what is left.
-fn is_kept(lease: Lease) -> bool {
-    lease.left.0 > lease.granted.0 - SILENCE_MAX_S - 1 && lease.left.0 >= 0
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_lease_that_nobody_has_renewed_for_a_second_is_not_kept() {
-        let lease =
-            |left, granted| Lease { id: Number(1), left: Number(left), granted: Number(granted) };
-        // Whole seconds: 1 is from 1.0 to 2.0.
-        for (left, granted, kept) in
-            [(2, 2, true), (1, 2, true), (0, 2, false), (-1, 2, false), (6, 8, false), (7, 8, true)]
-        {
-            assert_eq!(is_kept(lease(left, granted)), kept, "{left} of {granted}");
-        }
-    }
 }

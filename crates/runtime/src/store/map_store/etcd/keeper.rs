@@ -3,21 +3,12 @@
 use super::super::{Leadership, Wake};
 use super::api::{Api, CallError, Number};
 use crate::clock::Clock;
+use controller::election::{LEAD_FOR, RENEW_EVERY, RENEW_PATIENCE};
 use machine::Instant;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
-
-/// For how long a leader counts on itself after it sent what renewed its lease: less than what
-/// others wait for by the slowest clock that may be.
-pub(super) const LEAD_FOR: Duration = Duration::from_millis(980);
-
-/// How often it is renewed: three times before that is over.
-pub(super) const KEEP_ALIVE_EVERY: Duration = Duration::from_millis(300);
-
-/// How long an answer is waited for before another member is asked.
-const KEEP_ALIVE_PATIENCE: Duration = Duration::from_millis(400);
 
 /// What is known of the lease. It is kept alive until this is dropped, and given back then.
 #[derive(Debug)]
@@ -169,7 +160,7 @@ fn keep(api: &Api, (lease, leader): (Number, Number), mut clock: Clock, state: &
             }
         }
         // Looked at often, so that a leader that ends says so at once.
-        let next = sent + KEEP_ALIVE_EVERY;
+        let next = sent + RENEW_EVERY;
         while !state.is_over() && clock.now() < next {
             std::thread::park_timeout(LOOK_EVERY.min(next.since(clock.now())));
         }
@@ -184,7 +175,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(25);
 /// Renews the lease, and makes sure that the leader's key is still as this process made it: the
 /// second is answered by most members of etcd together, the first by one that may be cut off.
 fn renew(api: &Api, lease: Number, leader: Number) -> Result<bool, CallError> {
-    if api.keep_alive(lease, KEEP_ALIVE_PATIENCE)?.left.0 <= 0 {
+    if api.keep_alive(lease, RENEW_PATIENCE)?.left.0 <= 0 {
         return Ok(false);
     }
     let seat = api.range("leader", None)?.one();

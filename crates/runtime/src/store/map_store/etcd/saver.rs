@@ -4,13 +4,10 @@ use super::super::SaveError;
 use super::api::{Api, CallError, Number};
 use super::keeper::State;
 use super::value::{CHUNK_BYTES_MAX, CHUNKS_MAX, Head, Known};
+use controller::election::{Meaning, Refusal, WRITE_AGAIN};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::Builder;
-use std::time::Duration;
-
-/// How long is waited before what etcd did not answer is tried again.
-const AGAIN_AFTER: Duration = Duration::from_millis(200);
 
 /// Hands maps to the thread that writes them, one at a time.
 #[derive(Debug)]
@@ -98,7 +95,7 @@ impl Writer {
                 }
                 Err(CallError::Unclear(why)) => {
                     self.state.note_saving(Some(format!("not known whether it was saved: {why}")));
-                    std::thread::park_timeout(AGAIN_AFTER);
+                    std::thread::park_timeout(WRITE_AGAIN);
                 }
             }
             if self.state.is_over() {
@@ -135,20 +132,24 @@ impl Writer {
             self.known.changed = done.header.revision;
             return Ok(Step::Done(Ok(())));
         }
-        if done.read(0).is_none_or(|seat| seat.mod_revision != self.leader) {
-            return Ok(self.deposed());
-        }
         let found = done.read(1);
         let is = found.as_ref().and_then(Head::parse);
-        match (found, is) {
-            (Some(found), Some(is)) if is.leader == self.leader.0 => {
-                self.known.changed = found.mod_revision;
-                Ok(if is == *head { Step::Done(Ok(())) } else { Step::Again })
-            }
-            _ => Ok(Step::Done(Err(SaveError::Failed(
-                "somebody who does not lead has changed the map in etcd".into(),
-            )))),
+        let refusal = Refusal {
+            seat: done.read(0).map(|seat| seat.mod_revision.0),
+            map: is.as_ref().map(|it| (it.leader, it.name.as_str())),
+        };
+        let meaning = refusal.meaning(self.leader.0, &head.name);
+        if let (Some(found), Meaning::Saved | Meaning::Again) = (&found, meaning) {
+            self.known.changed = found.mod_revision;
         }
+        Ok(match meaning {
+            Meaning::Deposed => self.deposed(),
+            Meaning::Saved => Step::Done(Ok(())),
+            Meaning::Again => Step::Again,
+            Meaning::Overwritten => Step::Done(Err(SaveError::Failed(
+                "somebody who does not lead has changed the map in etcd".into(),
+            ))),
+        })
     }
 
     fn deposed(&self) -> Step {
