@@ -389,7 +389,7 @@ impl Propagations {
         write: &Write<'_>,
         outcome: &Outcome,
     ) {
-        if outcome.version == Version::NONE && tail.delegations.present(write.key).is_some() {
+        if outcome.version.is_none() && tail.delegations.present(write.key).is_some() {
             // The key has left meanwhile, and its tail does not publish any more: the
             // client asks again, and the head does.
             return;
@@ -427,11 +427,11 @@ impl Propagations {
             return None; // What it shows was published before it was sent down the chain.
         }
         let newest = self.newest(write.key)?;
-        if outcome.version == Version::NONE {
+        if outcome.version.is_none() {
             // Version 0 says that there is no value, and tells the switch nothing. A base that is
             // no version of the key, but of a batch that only checked it, is above all there is.
             let base = write.fixed.base;
-            let version = if base == Version::NONE { newest } else { base.min(newest) };
+            let version = if base.is_none() { newest } else { base.min(newest) };
             let published = publishes(ctx, tail.member, &write.header, version);
             return (!published).then_some(Until::Published(version));
         }

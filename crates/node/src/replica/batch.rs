@@ -175,11 +175,8 @@ impl Replica {
             let Some((at, it)) = self.member.place_of(ctx, key).zip(write.on(key)) else {
                 continue;
             };
-            let found = if it.fixed.base == Version::NONE {
-                self.absent_version(key)
-            } else {
-                it.fixed.base
-            };
+            let found =
+                if it.fixed.base.is_none() { self.absent_version(key) } else { it.fixed.base };
             let changes = it.effect() != Some(Effect::None);
             let version = if changes { write.version() } else { found };
             published &= publishes(ctx, &self.member, &at, version);

@@ -151,7 +151,7 @@ impl Replica {
         match self.sessions.standing(request.client, request.seq) {
             Standing::Known(outcome) => {
                 ctx.counters.duplicates += 1;
-                let absent = outcome.version == Version::NONE && outcome.origin != Op::Batch;
+                let absent = outcome.version.is_none() && outcome.origin != Op::Batch;
                 let published = !absent || !self.is_hot(key);
                 if published || self.may_tell_absence(ctx, request, key) {
                     answer_write(ctx, request, &outcome);
@@ -333,9 +333,7 @@ fn decide<'a>(
                     Decision { value, ..Decision::put(&[], kept(expiry_ms) | big) }
                 }
                 (true, New::Nothing) => Decision::delete(),
-                (false, New::Nothing)
-                    if found != Version::NONE && mutant.is(Mutant::DeleteAnyway) =>
-                {
+                (false, New::Nothing) if !found.is_none() && mutant.is(Mutant::DeleteAnyway) => {
                     Decision::delete()
                 }
                 (false, _) => Decision::none(Code::CasMismatch, found),

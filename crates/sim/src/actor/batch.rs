@@ -154,7 +154,7 @@ impl Asking {
             }
             None => Version::NONE,
         };
-        let answered = version != Version::NONE;
+        let answered = !version.is_none();
         for part in parts {
             let Some(kind) = part.kind(answered.then_some(true)) else { continue };
             let version = match (part.leave, part.expect) {

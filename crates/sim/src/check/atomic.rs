@@ -57,12 +57,12 @@ pub fn breaches(batches: &[Batch], keys: &BTreeMap<Key, Vec<Op>>) -> Vec<String>
 /// The version of a batch: of one that nobody answered, what a value of it was read with. Values
 /// are written once.
 fn version_of<'a>(batch: &Batch, ops: impl Fn(&Key) -> &'a [Op]) -> Option<Version> {
-    if batch.version != Version::NONE {
+    if !batch.version.is_none() {
         return Some(batch.version);
     }
     batch.parts.iter().find_map(|part| {
         let value = part.left.flatten()?;
-        let saw = |op: &&Op| op.kind == OpKind::Read(Some(value)) && op.version != Version::NONE;
+        let saw = |op: &&Op| op.kind == OpKind::Read(Some(value)) && !op.version.is_none();
         ops(&part.key).iter().find(saw).map(|op| op.version)
     })
 }

@@ -124,10 +124,6 @@ fn why(history: &[Op], end: DeadEnd) -> String {
          {holds}{version}",
         op.client,
         op.kind,
-        if op.version == Version::NONE {
-            String::new()
-        } else {
-            format!(" at version {}", op.version)
-        },
+        if op.version.is_none() { String::new() } else { format!(" at version {}", op.version) },
     )
 }

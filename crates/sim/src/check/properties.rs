@@ -54,7 +54,7 @@ pub fn breaches(ops: &[Op]) -> Vec<Breach> {
 fn shared_version(ops: &[Op]) -> Option<Breach> {
     let mut owners: BTreeMap<Version, usize> = BTreeMap::new();
     for (index, op) in ops.iter().enumerate() {
-        if op.version == Version::NONE || !op.is_acknowledged_write() {
+        if op.version.is_none() || !op.is_acknowledged_write() {
             continue;
         }
         if let Some(other) = owners.insert(op.version, index) {

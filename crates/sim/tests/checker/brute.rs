@@ -79,7 +79,7 @@ fn happens(op: &Op, point: &mut Point) -> bool {
         OpKind::Cas { expect, value, expiry_ms, written, .. } => {
             let holds = present == expect;
             // What a comparison found at a version was there.
-            let found = op.version == Version::NONE || written != Some(false) || present.is_some();
+            let found = op.version.is_none() || written != Some(false) || present.is_some();
             let leaves = value.map(|value| (value, expiry_ms));
             (found && written.is_none_or(|it| it == holds), holds.then_some(leaves))
         }
@@ -88,7 +88,7 @@ fn happens(op: &Op, point: &mut Point) -> bool {
             (sum.is_none_or(|it| it == next), Some(Some((next, expiry))))
         }
     };
-    let version = Some(op.version).filter(|version| *version != Version::NONE);
+    let version = Some(op.version).filter(|version| !version.is_none());
     match write {
         Some(held) => {
             point.held = held;

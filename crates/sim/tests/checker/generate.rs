@@ -237,7 +237,7 @@ pub(crate) fn spoil(ops: &[Op], fault: Fault, rng: &mut Rng) -> Option<Vec<Op>> 
                 OpKind::Incr { delta, .. } => OpKind::Read(Some(value + delta)),
                 _ => OpKind::Read(write.leaves()?),
             };
-            if spoiled[read].version != Version::NONE {
+            if !spoiled[read].version.is_none() {
                 spoiled[read].version = spoiled[read].version.next();
             }
         }

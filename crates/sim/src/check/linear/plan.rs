@@ -75,7 +75,7 @@ impl<'a> Plan<'a> {
                 events.push(Event::Call(index));
             }
         }
-        let versioned = ops.iter().enumerate().filter(|(_, op)| op.version != Version::NONE);
+        let versioned = ops.iter().enumerate().filter(|(_, op)| !op.version.is_none());
         let mut order: Vec<usize> =
             versioned.filter(|(_, op)| !op.is_unknown()).map(|(index, _)| index).collect();
         order.sort_by_key(|index| ops.get(*index).map(|op| (op.version, rank(op), op.returned)));

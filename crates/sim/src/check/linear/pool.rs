@@ -252,7 +252,7 @@ impl Sights {
             match op.kind {
                 OpKind::Read(Some(value)) => {
                     let versions = sights.seen.entry(value).or_default();
-                    versions.extend(Some(op.version).filter(|version| *version != Version::NONE));
+                    versions.extend(Some(op.version).filter(|version| !version.is_none()));
                 }
                 OpKind::Cas { expect: Some(value), .. } => {
                     sights.seen.entry(value).or_default();

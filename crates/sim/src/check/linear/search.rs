@@ -338,10 +338,10 @@ impl<'p, 'a> Search<'p, 'a> {
     fn candidates(&self, op: usize) -> Vec<usize> {
         let in_order = self.plan.order.get(self.next).copied();
         let in_order = in_order.filter(|it| self.plan.is_called(*it, self.event));
-        if self.plan.op(op).version != Version::NONE && in_order.is_none() {
+        if !self.plan.op(op).version.is_none() && in_order.is_none() {
             return Vec::new();
         }
-        let is_free = |it: &usize| !self.is_done(*it) && self.plan.op(*it).version == Version::NONE;
+        let is_free = |it: &usize| !self.is_done(*it) && self.plan.op(*it).version.is_none();
         let mut free: Vec<usize> = self.pending.iter().copied().filter(is_free).collect();
         free.sort_by_key(|it| std::cmp::Reverse((self.plan.op(*it).returned, *it)));
         free.extend(in_order);
@@ -352,7 +352,7 @@ impl<'p, 'a> Search<'p, 'a> {
     /// of what was added to, and the version that was seen may be that of another write.
     fn may_differ(&self, op: usize) -> bool {
         let unknown = &self.plan.unknown;
-        let settles_version = !self.state.exact && self.plan.op(op).version != Version::NONE;
+        let settles_version = !self.state.exact && !self.plan.op(op).version.is_none();
         let expires = self.state.held.is_some_and(|held| held.expiry_ms != 0);
         match (self.plan.op(op).kind, self.state.present()) {
             (OpKind::Incr { .. }, _) => expires || unknown.may_expire(),
@@ -487,7 +487,7 @@ impl<'p, 'a> Search<'p, 'a> {
         }
         let in_order = self.plan.order.get(self.next).copied();
         let missing = in_order.filter(|it| !self.plan.is_called(*it, self.event));
-        let missing = missing.filter(|_| self.plan.op(op).version != Version::NONE);
+        let missing = missing.filter(|_| !self.plan.op(op).version.is_none());
         self.farthest = DeadEnd { event: self.event, op, state: self.state, missing };
     }
 }

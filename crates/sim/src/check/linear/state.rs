@@ -63,7 +63,7 @@ impl Need {
                 Version::NONE => Self::Exactly(None),
                 _ => Self::Something,
             },
-            OpKind::Cas { expect, written: Some(false), .. } if op.version == Version::NONE => {
+            OpKind::Cas { expect, written: Some(false), .. } if op.version.is_none() => {
                 Self::Other(expect)
             }
             // What it found had a version, so it was there.
@@ -147,7 +147,7 @@ impl State {
     /// Whoever saw a version saw the write of that version; who saw nothing at a version looked
     /// when the key was no older.
     fn after_look(self, version: Version, written_by_other: bool) -> Option<Self> {
-        if version == Version::NONE || self.exact && version == self.version {
+        if version.is_none() || self.exact && version == self.version {
             return Some(self);
         }
         if version < self.version {
