@@ -24,6 +24,18 @@ pub const INCARNATION: Incarnation = Incarnation(1);
 
 const NOW: Instant = Instant::from_unix_ms(1_000);
 
+/// The lease of a switch that has just begun: with it and tables the switch forwards.
+#[must_use]
+pub fn before_tables(incarnation: Incarnation, now: Instant) -> Lease {
+    Lease {
+        cluster: cluster::ClusterId(0),
+        incarnation,
+        revision: Revision::NONE,
+        from: now,
+        duration_ms: 1,
+    }
+}
+
 impl Both {
     /// Both without tables, with a lease or without.
     pub fn new(leased: bool) -> Self {
@@ -31,13 +43,7 @@ impl Both {
         let mut hinted = Pipeline::new(INCARNATION);
         hinted.split_by_hints();
         if leased {
-            let lease = Lease {
-                cluster: cluster::ClusterId(0),
-                incarnation: INCARNATION,
-                revision: Revision::NONE,
-                from: NOW,
-                duration_ms: 1,
-            };
+            let lease = before_tables(INCARNATION, NOW);
             pipeline.renew(NOW, &lease);
             hinted.renew(NOW, &lease);
         }

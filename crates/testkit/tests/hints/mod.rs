@@ -1,15 +1,14 @@
 //! Multigets with hints (NetMC, algorithms 1 and 2): the splitter that goes by them against the one
 //! that looks at every key.
 
-use cluster::{
-    Incarnation, KeyspaceId, Lease, NodeSpec, Partition, SwitchControl as _, SwitchTables,
-};
+use cluster::{Incarnation, KeyspaceId, NodeSpec, Partition, SwitchControl as _, SwitchTables};
 use machine::{Instant, Outbox};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use switch::Pipeline;
 use testkit::draw::{HASH, any_bounds, endpoint, partitions};
+use testkit::oracle::compare::before_tables;
 use wire::{
     Endpoint, Fields as _, GroupedMget, HEADER_LEN, Header, MGET_GROUPS_MAX, MgetKey, Op, Revision,
     flag,
@@ -87,16 +86,7 @@ fn pipeline(tables: &SwitchTables, by_hints: bool) -> Pipeline {
         pipeline.split_by_hints();
     }
     pipeline.install(tables).unwrap();
-    pipeline.renew(
-        NOW,
-        &Lease {
-            cluster: cluster::ClusterId(0),
-            incarnation: Incarnation(1),
-            revision: Revision::NONE,
-            from: NOW,
-            duration_ms: 1,
-        },
-    );
+    pipeline.renew(NOW, &before_tables(Incarnation(1), NOW));
     pipeline
 }
 

@@ -1,11 +1,12 @@
 //! What the user-space switch makes of the same datagrams.
 
-use cluster::{Incarnation, Lease, SwitchControl as _};
+use cluster::{Incarnation, SwitchControl as _};
 use machine::{Instant, Outbox};
 use switch::Pipeline;
+use testkit::oracle::compare::before_tables;
 use testkit::oracle::counts::Counts;
 use testkit::oracle::model::Sent;
-use wire::{Endpoint, Revision};
+use wire::Endpoint;
 
 /// A pipeline with a lease.
 pub(crate) struct Reference {
@@ -17,16 +18,7 @@ const NOW: Instant = Instant::from_unix_ms(1_000);
 impl Reference {
     pub(crate) fn new() -> Self {
         let mut pipeline = Pipeline::new(Incarnation(1));
-        pipeline.renew(
-            NOW,
-            &Lease {
-                cluster: cluster::ClusterId(0),
-                incarnation: Incarnation(1),
-                revision: Revision::NONE,
-                from: NOW,
-                duration_ms: 1,
-            },
-        );
+        pipeline.renew(NOW, &before_tables(Incarnation(1), NOW));
         Self { pipeline }
     }
 
