@@ -9,6 +9,8 @@ mod hints;
 #[cfg(test)]
 mod json;
 #[cfg(test)]
+mod poisoned;
+#[cfg(test)]
 mod questions;
 #[cfg(test)]
 mod requests;
