@@ -61,7 +61,8 @@ pub(super) enum Step {
 
 #[derive(Clone, Debug)]
 enum Late {
-    Order(Member, Box<Order>),
+    /// With the number of the controller that waits for the answer.
+    Order(Member, Box<Order>, u32),
     Report(Member, Report),
 }
 
@@ -75,6 +76,8 @@ pub(super) struct Chaos {
     mutant: Option<Mutant>,
     names: u32,
     stores: u64,
+    /// Controllers that have died.
+    died: u32,
     /// What was last durable.
     before: Option<Saved>,
     /// Which closed epochs nodes have settled in.
@@ -117,6 +120,7 @@ impl Chaos {
             mutant: None,
             names: 0,
             stores: 10_000,
+            died: 0,
             before: None,
             settled: BTreeSet::new(),
             holds: BTreeSet::new(),
@@ -155,6 +159,9 @@ impl Chaos {
                     self.world.saved = Some(saved);
                 }
                 self.world.restart(self.world.config.clone());
+                // Answers go to the process that asked, and to no other.
+                self.died += 1;
+                self.late.retain(|late| !matches!(late, Late::Report(..)));
                 self.mutant.into_iter().for_each(|mutant| self.mutant(mutant));
             }
             Step::Kill(index) => self.world.kill(member(index)),
@@ -232,7 +239,7 @@ impl Chaos {
 
     fn carry(&mut self, member: Member, order: Order) {
         if self.delayed.contains(&member) {
-            return self.delay(Late::Order(member, Box::new(order)));
+            return self.delay(Late::Order(member, Box::new(order), self.died));
         }
         match self.obey(member, &order) {
             Some(report) => {
@@ -255,8 +262,9 @@ impl Chaos {
             return;
         }
         match self.late.remove(index % self.late.len()) {
-            Late::Order(member, order) => {
-                if let Some(report) = self.obey(member, &order) {
+            Late::Order(member, order, asked_by) => {
+                let report = self.obey(member, &order).filter(|_| asked_by == self.died);
+                if let Some(report) = report {
                     self.delay(Late::Report(member, report));
                 }
             }
@@ -270,9 +278,13 @@ impl Chaos {
         if self.late.is_empty() {
             return;
         }
-        let (Late::Order(member, _) | Late::Report(member, _)) =
-            self.late.remove(index % self.late.len());
-        self.world.controller.handle_silence(self.world.now, member);
+        match self.late.remove(index % self.late.len()) {
+            // Whoever would miss the answer is gone.
+            Late::Order(_, _, asked_by) if asked_by != self.died => {}
+            Late::Order(member, ..) | Late::Report(member, _) => {
+                self.world.controller.handle_silence(self.world.now, member);
+            }
+        }
     }
 
     /// A member does what it is told, and what that makes it hold is noted.
