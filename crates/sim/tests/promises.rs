@@ -106,7 +106,7 @@ fn profiles_do_what_they_are_for() {
             // No lease ends in them, so chains change by fences alone.
             Profile::Fences => disturbances > 100 && epochs > 100,
             Profile::Upgrades => disturbances > 100 && epochs > 100,
-            Profile::Leaders => total.takeovers > 60 && total.deposed > 20 && total.unheeded > 5,
+            Profile::Leaders => total.takeovers > 40 && total.deposed > 5 && total.unheeded > 3,
             Profile::Rot => crashes > 10 && total.rotten > 50,
             Profile::Many | Profile::Batches | Profile::Big | Profile::Tags | Profile::Clocks => {
                 crashes > 10 && disturbances > 10
