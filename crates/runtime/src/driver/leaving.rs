@@ -88,6 +88,12 @@ impl Leaving {
         }
     }
 
+    /// Whether an order has said that it may end.
+    #[cfg(test)]
+    pub(super) fn may_end(&self) -> bool {
+        self.heard().may_end
+    }
+
     fn heard(&self) -> MutexGuard<'_, Heard> {
         self.0.heard.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -90,12 +90,14 @@ impl MemberHandle {
     /// If the order was not carried out, or not by all threads in time.
     pub async fn obey(&self, order: Order) -> Result<Report, OrderError> {
         // One after the other: what an older leader said is done before a newer one is heard.
-        let (version, may_end) = (order.version, order.may_end);
+        let version = order.version;
         let heard = self.obedience().hear(self.incarnation(), order).await;
         let (mut superior, order) = heard?;
         if version > ORDERS_VERSION {
             return Err(OrderError::Version(version));
         }
+        // Of one for another incarnation nothing is left by now.
+        let may_end = order.may_end;
         let report = self.carry_out(order).await?;
         self.leaving().note(may_end);
         superior.belongs_to(match &report.state {

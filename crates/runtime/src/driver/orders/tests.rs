@@ -128,12 +128,16 @@ fn an_order_for_another_incarnation_is_answered_and_not_obeyed() {
         ..SwitchTables::default()
     };
     let install = Some(Install::Tables(tables));
-    let order = Order { leader: leader(8), install, ..Order::default() };
+    let order = Order { leader: leader(8), install, may_end: true, ..Order::default() };
     let other = Order { incarnation: Some(Incarnation(6)), ..order.clone() };
+    let leaving = member.leaving();
+    leaving.begin();
     let report = obey(&member, other).unwrap();
+    assert!(!leaving.may_end(), "it is another one that may");
     assert_eq!((report.incarnation, report.revision()), (INCARNATION, Revision::NONE));
     let ours = Order { incarnation: Some(INCARNATION), ..order };
     assert_eq!(obey(&member, ours).unwrap().revision(), Revision::new(5));
+    assert!(leaving.may_end());
 }
 
 #[test]
