@@ -29,7 +29,7 @@ const SWITCH_METRICS: [Metric; 15] = [
     metric::SWITCH_LEASED,
 ];
 
-const NODE_METRICS: [Metric; 38] = [
+const NODE_METRICS: [Metric; 39] = [
     metric::NODE_ROOM,
     metric::NODE_MEMORY_BYTES,
     metric::NODE_UPLOAD_BYTES,
@@ -50,6 +50,7 @@ const NODE_METRICS: [Metric; 38] = [
     metric::NODE_ABSURD,
     metric::NODE_COLLECTED,
     metric::NODE_PARTS_DROPPED,
+    metric::NODE_NOTES_IGNORED,
     metric::NODE_SCANNED,
     metric::NODE_LONG_TURNS,
     metric::NODE_UPLOADS,
