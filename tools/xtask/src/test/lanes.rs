@@ -2,7 +2,8 @@
 //!
 //! There are two kinds of lane. In one jobs that mostly wait run one after the other, before all
 //! else: what they wait for is real time, and they say so when it comes late. In the others run all
-//! the rest, as many at once as there are processors, and give way to them.
+//! the rest, as many at once as there are processors, and give way to them. When nothing is left of
+//! the rest, those lanes take what still waits for its turn.
 
 use anyhow::{Context, Result};
 use std::collections::VecDeque;
@@ -83,7 +84,8 @@ pub(super) fn run(waiting: Vec<Job>, others: Vec<Job>) -> Result<Vec<Ended>> {
     let ended = Mutex::new(Vec::new());
     std::thread::scope(|scope| {
         let mut lanes = vec![scope.spawn(|| lane(&waiting, &ended))];
-        lanes.extend((0..processors).map(|_| scope.spawn(|| lane(&others, &ended))));
+        let both = || lane(&others, &ended).and_then(|()| lane(&waiting, &ended));
+        lanes.extend((0..processors).map(|_| scope.spawn(both)));
         lanes.into_iter().try_for_each(|lane| lane.join().expect("no lane panics"))
     })?;
     Ok(ended.into_inner().expect("no lane panicked"))
