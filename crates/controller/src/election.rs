@@ -4,7 +4,7 @@
 //! etcd gives no lease below one and a half times the time in which it elects its own leader, two
 //! seconds by default, and takes up to half a second more to notice that one is over. That is too
 //! long to be without a leader. So a candidate looks how much is left of the leader's lease, and
-//! takes the key over when nothing has renewed it for more than [`SILENCE_MAX_S`]; and a leader
+//! takes the key over when nothing has renewed it for more than `SILENCE_MAX_S`; and a leader
 //! counts on itself for less than that after it *sent* what renewed its lease.
 
 use cluster::CLOCK_RATE_MAX_PERCENT;

@@ -170,7 +170,7 @@ fn a_map_is_made_anew_without_a_node_only_if_the_operator_says_so() {
     fs::remove_file(directory.join("controller/map.redb")).unwrap();
     start_members(&mut processes, 3);
     let refused = rebuild(&processes, "--yes").expect(3);
-    for words in ["node 4", "--without 4", "lost", "no node answers at"] {
+    for words in ["node 4", "--without 4", "lost", "nobody answers at"] {
         assert!(refused.stderr.contains(words), "{words:?} is missing: {refused:#?}");
     }
     assert!(!directory.join("controller/map.redb").exists());
