@@ -24,6 +24,9 @@ pub struct Versions {
     pub orders: u16,
     /// Oldest version of these that it works with.
     pub orders_min: u16,
+    /// Format of what it keeps in files of its own; 0 for who keeps nothing there.
+    #[serde(default)]
+    pub store: u32,
 }
 
 impl Versions {
@@ -35,6 +38,7 @@ impl Versions {
             wire: wire::layout::VERSION,
             orders: ORDERS_VERSION,
             orders_min: ORDERS_VERSION_MIN,
+            store: 0,
         }
     }
 

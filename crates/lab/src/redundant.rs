@@ -14,7 +14,7 @@ use std::fmt::{self, Write as _};
 use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 
 /// What a cluster consists of, besides its two switches and two controllers.
 #[derive(Clone, Debug)]
@@ -285,6 +285,11 @@ impl Cluster {
         if let Some(process) = self.processes.get(&role) {
             process.signal(signal);
         }
+    }
+
+    /// How it has ended by itself, if it has.
+    pub fn end(&mut self, role: Role) -> Option<ExitStatus> {
+        self.processes.get_mut(&role).and_then(Running::end)
     }
 
     /// What it has printed so far; `None` if it does not run.

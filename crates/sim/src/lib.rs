@@ -29,4 +29,4 @@ pub use mutants::{Catch, HUNT_SEEDS, hunt, mutant_name, mutant_named, with_mutan
 pub use options::{Faults, Links, Load, Options};
 pub use outcome::{Outcome, Stats};
 pub use profile::Profile;
-pub use world::{Outages, measure_outages, run};
+pub use world::{Failure, Outages, measure_outages, overhear, run};

@@ -58,6 +58,11 @@ impl Queue {
         self.heap.peek().map(|Reverse(entry)| entry.at)
     }
 
+    /// The next event.
+    pub(crate) fn peek(&self) -> Option<&Event> {
+        self.heap.peek().map(|Reverse(entry)| &entry.event)
+    }
+
     /// Takes the next event.
     pub(crate) fn pop(&mut self) -> Option<Event> {
         let Reverse(entry) = self.heap.pop()?;

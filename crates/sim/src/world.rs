@@ -15,6 +15,7 @@ mod leaving;
 mod lost_map;
 mod operator;
 mod outage;
+mod overhear;
 mod process;
 mod room;
 mod rot;
@@ -27,7 +28,8 @@ mod turning;
 
 pub(crate) use control::{Alert, Answer, Mandate};
 pub(crate) use faults::{Fault, Relief};
-pub use outage::{Outages, measure_outages};
+pub use outage::{Failure, Outages, measure_outages};
+pub use overhear::overhear;
 pub(crate) use start::PART_TIMES;
 pub(crate) use store::{Call, Told};
 

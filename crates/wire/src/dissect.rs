@@ -166,7 +166,7 @@ pub fn dissect<'a>(datagram: &'a [u8], delivered: Option<bool>, tell: &mut dyn F
     let header = Header { bytes: head, delivered };
     header.tell(tell);
     if head.len() == HEADER_LEN {
-        Walk { header, rest: payload, seen: Vec::new(), tell }.payload();
+        Walk { header, rest: payload, seen: Vec::new(), level: 0, tell }.payload();
     }
 }
 
@@ -280,6 +280,8 @@ struct Walk<'a, 't> {
     rest: &'a [u8],
     /// The bodies so far, with their bytes.
     seen: Vec<(&'static Form, &'a [u8])>,
+    /// Which of them is the one that the parts at hand belong to.
+    level: usize,
     tell: &'t mut dyn FnMut(Item<'a>),
 }
 
@@ -381,6 +383,7 @@ impl<'a> Walk<'a, '_> {
             return Err(Ends);
         };
         self.rest = rest;
+        let outer = core::mem::replace(&mut self.level, self.seen.len());
         self.seen.push((form, bytes));
         (self.tell)(Item::Begin(form.name));
         for field in form.fields {
@@ -388,13 +391,15 @@ impl<'a> Walk<'a, '_> {
             (self.tell)(Item::Field { field, bytes, sure: true });
         }
         let ended = self.parts(form.then);
+        self.level = outer;
         (self.tell)(Item::End);
         ended
     }
 
-    /// A field of the last body that has one of this name, or else of the header.
+    /// A field of the body that the parts at hand belong to, of the first one after it that has one
+    /// of this name, or else of the header.
     fn number(&self, name: &str) -> Option<usize> {
-        let in_bodies = self.seen.iter().rev().find_map(|(form, bytes)| {
+        let in_bodies = self.seen.iter().skip(self.level).find_map(|(form, bytes)| {
             let field = form.fields.iter().find(|field| field.name == name)?;
             bytes.get(field.at..field.at + field.size)
         });

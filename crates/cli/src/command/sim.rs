@@ -10,7 +10,7 @@ use console::save::save;
 use console::shared::Shared;
 use runtime::clock::Clock;
 use sim::check::Violation;
-use sim::{Catch, HUNT_SEEDS, Options, Outages, Outcome, Profile, Stats};
+use sim::{Catch, Failure as Failed, HUNT_SEEDS, Options, Outages, Outcome, Profile, Stats};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -30,7 +30,9 @@ Examples:
   keyway sim --seeds 1..100 --profile switches --json
   keyway sim --seed 3 --mutant drop-sessions --html broken.html
   keyway sim --mutants
-  keyway sim --unavailability")]
+  keyway sim --unavailability
+  keyway sim --unavailability --nodes 16 --crashes 8
+  keyway sim --unavailability --switch")]
 pub(crate) struct Args {
     /// Run one world, and say what it is like.
     #[arg(long, value_name = "N")]
@@ -60,6 +62,16 @@ pub(crate) struct Args {
     /// Measure how long keys are out of reach after a node has failed.
     #[arg(long)]
     unavailability: bool,
+    /// How many nodes there are for that, with three replicas of everything.
+    #[arg(long, value_name = "N", default_value_t = 5, requires = "unavailability")]
+    #[arg(value_parser = clap::value_parser!(u16).range(3..=24))]
+    nodes: u16,
+    /// How many of them fail at once. Keys that nobody is left of are counted apart.
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "unavailability")]
+    crashes: u16,
+    /// It is the active switch that fails instead, beside one that stands by.
+    #[arg(long, requires = "unavailability", conflicts_with_all = ["nodes", "crashes"])]
+    switch: bool,
 }
 
 /// One profile, or all of them.
@@ -88,7 +100,8 @@ impl Args {
             return hunt(shared.json);
         }
         if self.unavailability {
-            outages(shared.json)?;
+            let nodes = Failed::Nodes { failed: self.crashes, of: self.nodes };
+            outages(if self.switch { Failed::Switch } else { nodes }, shared.json)?;
             return Ok(Verdict::Yes);
         }
         self.run_worlds(shared.json)
@@ -178,9 +191,9 @@ fn hunt(json: bool) -> Result<Verdict, Failure> {
     Ok(if missed == 0 { Verdict::Yes } else { Verdict::No })
 }
 
-fn outages(json: bool) -> Result<(), Failure> {
+fn outages(failed: Failed, json: bool) -> Result<(), Failure> {
     let seeds: Vec<u64> = (1..=OUTAGE_SEEDS).collect();
-    let Outages { reads, writes } = sim::measure_outages(&seeds);
+    let Outages { reads, writes, gone } = sim::measure_outages(&seeds, failed);
     let ms =
         |sorted: &[Duration], percent| Outages::percentile(sorted, percent).as_secs_f64() * 1_000.0;
     let columns = [("p50", 50), ("p90", 90), ("p99", 99), ("max", 100)];
@@ -192,7 +205,7 @@ fn outages(json: bool) -> Result<(), Failure> {
                 "ms": figures.into_iter().collect::<std::collections::BTreeMap<_, _>>(),
             })
         };
-        let line = serde_json::json!({ "reads": of(&reads), "writes": of(&writes) });
+        let line = serde_json::json!({ "reads": of(&reads), "writes": of(&writes), "gone": gone });
         return out::line(&line.to_string());
     }
     let mut rows = vec![vec!["ms out of reach".to_owned(), "keys".to_owned()]];
@@ -204,7 +217,11 @@ fn outages(json: bool) -> Result<(), Failure> {
         row.extend(columns.map(|(_, percent)| format!("{:.0}", ms(sorted, percent))));
         rows.push(row);
     }
-    out::print(&table(&rows))
+    out::print(&table(&rows))?;
+    if gone > 0 {
+        out::line(&format!("{gone} keys more had nobody left to serve them"))?;
+    }
+    Ok(())
 }
 
 fn describe(options: &Options, outcome: &Outcome) -> String {

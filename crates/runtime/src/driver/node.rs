@@ -1,5 +1,6 @@
 //! A storage node: one machine, one engine, one port and one thread per shard.
 
+mod binding;
 mod engine;
 mod limits;
 mod refusing;
@@ -41,6 +42,7 @@ pub struct NodeDriver {
     spec: NodeSpec,
     incarnation: Incarnation,
     store: StoreId,
+    store_format: u32,
     workers: Vec<Worker<Command>>,
     ear: Ear,
     bell: Bell,
@@ -55,6 +57,7 @@ pub struct NodeHandle {
     spec: NodeSpec,
     incarnation: Incarnation,
     store: StoreId,
+    store_format: u32,
     mailboxes: Vec<Mailbox<Command>>,
     ear: Ear,
     bell: Bell,
@@ -105,6 +108,7 @@ impl NodeDriver {
         let shards = u16::try_from(sockets.len()).expect("there are fewer ports");
         let spec = NodeSpec { id, endpoint, shards };
         let store = joint_store(engines.iter().map(Engine::store_id));
+        let store_format = engines.iter().map(ShardEngine::format).max().unwrap_or(0);
         let overflow = Overflow::of(&sockets)?;
         let (bell, ear) = Bell::new();
         let clock = Clock::new();
@@ -141,9 +145,19 @@ impl NodeDriver {
                 waiting: 0,
             })?);
         }
-        let obedience = Obedience::default();
-        let leaving = Leaving::default();
-        Ok(Self { spec, incarnation, store, workers, ear, bell, obedience, leaving, overflow })
+        let (obedience, leaving) = (Obedience::default(), Leaving::default());
+        Ok(Self {
+            spec,
+            incarnation,
+            store,
+            store_format,
+            workers,
+            ear,
+            bell,
+            obedience,
+            leaving,
+            overflow,
+        })
     }
 
     /// Its place in the cluster.
@@ -160,6 +174,7 @@ impl NodeDriver {
             spec: self.spec,
             incarnation: self.incarnation,
             store: self.store,
+            store_format: self.store_format,
             mailboxes,
             ear: self.ear.clone(),
             bell: self.bell.clone(),
@@ -176,31 +191,8 @@ impl NodeDriver {
     ///
     /// If a port is taken or does not exist.
     pub fn bind(listen: SocketAddr, shards: u16) -> io::Result<Vec<Socket>> {
-        let mut tries = if listen.port() == 0 { FREE_PORT_TRIES_MAX } else { 1 };
-        loop {
-            tries -= 1;
-            match bind_consecutive(listen, shards) {
-                Err(error) if tries > 0 && error.kind() == io::ErrorKind::AddrInUse => {}
-                outcome => return outcome,
-            }
-        }
+        binding::bind(listen, shards)
     }
-}
-
-/// Tries to find room for a node's shards: a machine with so few free ports in a row is not one to
-/// run a cluster on.
-const FREE_PORT_TRIES_MAX: u32 = 100;
-
-fn bind_consecutive(listen: SocketAddr, shards: u16) -> io::Result<Vec<Socket>> {
-    let first = Socket::bind(listen)?;
-    let base = first.local();
-    let mut sockets = vec![first];
-    for shard in 1..shards {
-        let port = base.port().checked_add(shard);
-        let port = port.ok_or_else(|| io::Error::from(io::ErrorKind::AddrInUse))?;
-        sockets.push(Socket::bind(SocketAddr::new(base.ip(), port))?);
-    }
-    Ok(sockets)
 }
 
 impl NodeHandle {
@@ -214,6 +206,11 @@ impl NodeHandle {
     #[must_use]
     pub fn store(&self) -> StoreId {
         self.store
+    }
+
+    /// Format of its files; 0 if it has none.
+    pub(super) fn store_format(&self) -> u32 {
+        self.store_format
     }
 
     /// Datagrams that the kernel dropped because a socket's receive buffer was full.

@@ -190,7 +190,7 @@ impl MemberHandle {
                 Ok(Report {
                     incarnation: node.incarnation(),
                     at: snapshot.at,
-                    versions: Versions::ours(),
+                    versions: Versions { store: node.store_format(), ..Versions::ours() },
                     state,
                 })
             }

@@ -18,7 +18,7 @@ mod tree;
 mod whole;
 
 pub(crate) use directory::OPEN_FILES_MAX;
-pub use directory::{ShardIdentity, inspect};
+pub use directory::{FORMAT, ShardIdentity, inspect};
 pub use policy::{PERSIST_INTERVAL, SyncPolicy, UnknownSyncPolicy};
 
 use super::StoreError;

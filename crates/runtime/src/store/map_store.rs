@@ -7,7 +7,7 @@ mod etcd;
 mod file;
 
 pub use etcd::{Candidacy, Candidate, EtcdStore, EtcdUrl};
-pub use file::{FileMapStore, inspect};
+pub use file::{FORMAT as FILE_FORMAT, FileMapStore, inspect};
 
 use super::StoreError;
 use controller::{Saved, StoreStatus};

@@ -1,10 +1,11 @@
-//! How long keys are out of reach after a node has failed.
+//! How long keys are out of reach after nodes, or the active switch, have failed.
 //!
 //! A calm cluster with default leases; a few clients read and write every ordered key every few
-//! milliseconds, whatever is still unanswered; then a node crashes. For each key of the chains that
-//! it was in, an *outage* is the longest time, from the crash until long after, in which no read
-//! (or no write) of the key was answered. So it counts what a client sees: detection, closing,
-//! settling, opening, and the client's own wait before it asks again.
+//! milliseconds, whatever is still unanswered; then some roles crash at once. For each key that
+//! they were needed for, an *outage* is the longest time, from the crash until long after, in which
+//! no read (or no write) of the key was answered. So it counts what a client sees: detection,
+//! closing, settling, opening, and the client's own wait before it asks again. Keys of which every
+//! member has crashed are counted, and nobody answers for them.
 
 use super::faults::Harm;
 use super::{START, World};
@@ -19,13 +20,29 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::time::Duration;
 
-/// Outages of keys of failed chains, each list in ascending order.
+/// What fails, and of how much.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// So many of so many nodes, at once.
+    Nodes {
+        /// How many fail.
+        failed: u16,
+        /// How many there are.
+        of: u16,
+    },
+    /// The active one of two switches.
+    Switch,
+}
+
+/// Outages of keys that were concerned, each list in ascending order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outages {
     /// The longest time without an answer to a read, key by key.
     pub reads: Vec<Duration>,
     /// The longest time without an answer to a write, key by key.
     pub writes: Vec<Duration>,
+    /// Keys all of whose members have failed.
+    pub gone: usize,
 }
 
 impl Outages {
@@ -39,16 +56,17 @@ impl Outages {
     fn add(&mut self, other: Self) {
         self.reads.extend(other.reads);
         self.writes.extend(other.writes);
+        self.gone += other.gone;
     }
 }
 
-/// Lets a node fail in a world for each of these seeds and measures what that does.
+/// Lets this fail in a world for each of these seeds and measures what that does.
 #[must_use]
-pub fn measure_outages(seeds: &[u64]) -> Outages {
+pub fn measure_outages(seeds: &[u64], failure: Failure) -> Outages {
     let mut all = Outages::default();
     let measured = in_parallel(
         seeds,
-        |seed| measure(*seed),
+        |seed| measure(*seed, failure),
         |_, one| {
             all.add(one);
             ControlFlow::<()>::Continue(())
@@ -60,8 +78,12 @@ pub fn measure_outages(seeds: &[u64]) -> Outages {
     all
 }
 
-fn measure(seed: u64) -> Outages {
-    let mut world = World::new(&options(seed));
+fn measure(seed: u64, failure: Failure) -> Outages {
+    let nodes = match failure {
+        Failure::Nodes { of, .. } => of,
+        Failure::Switch => NODES,
+    };
+    let mut world = World::new(&options(seed, nodes));
     world.run_until(START + LEAD, |_| false);
     let now = world.now;
     for actor in &mut world.actors {
@@ -69,9 +91,7 @@ fn measure(seed: u64) -> Outages {
     }
     let at = now + LEAD + world.up_to(Duration::from_millis(100));
     world.run_until(at, |_| false);
-    let node = world.any_node();
-    let keys = world.keys_of(NodeId(node));
-    world.crash(Role::Node(node), Harm::None);
+    let (keys, gone) = world.fail(failure);
     let crashed = world.now;
     world.run_until(crashed + WATCH, |_| false);
     let answers = world.actors.iter().flat_map(|actor| actor.answers.iter().flatten());
@@ -89,19 +109,20 @@ fn measure(seed: u64) -> Outages {
     Outages {
         reads: keys.iter().map(|key| outage(key, false)).collect(),
         writes: keys.iter().map(|key| outage(key, true)).collect(),
+        gone,
     }
 }
 
-/// Five nodes, three replicas, a network as in a rack, and no faults but the one.
-fn options(seed: u64) -> Options {
+/// Three replicas, a network as in a rack, and no faults but the one.
+fn options(seed: u64, nodes: u16) -> Options {
     Options {
         lead: LEAD,
         span: Duration::ZERO,
-        nodes: 5,
+        nodes,
         spares: 0,
         shards: 1,
         replicas: 3,
-        partitions: 4,
+        partitions: if nodes > NODES { 8 } else { 4 },
         switches: 2,
         controllers: 1,
         shared_store: false,
@@ -146,19 +167,47 @@ fn options(seed: u64) -> Options {
 }
 
 impl World {
-    /// The ordered keys of which a node holds a copy.
-    fn keys_of(&self, node: NodeId) -> Vec<Vec<u8>> {
+    /// Has it happen. Says which keys somebody who is left has to be found for, and of how many
+    /// nobody is.
+    fn fail(&mut self, failure: Failure) -> (Vec<Vec<u8>>, usize) {
+        let Failure::Nodes { failed, .. } = failure else {
+            let active = self.controller().map_or(0, |it| it.map().active_switch);
+            self.crash(Role::Switch(active), Harm::None);
+            return (Actor::ordered_keys().collect(), 0);
+        };
+        let mut left: Vec<u16> = (0..self.cast.nodes).collect();
+        let mut nodes = Vec::new();
+        for _ in 0..failed.min(self.cast.nodes) {
+            let at = self.below(u16::try_from(left.len()).expect("ids are as many"));
+            nodes.push(left.swap_remove(at.into()));
+        }
+        let alive = |node: &&NodeId| !nodes.contains(&node.0);
+        let members = self.members_of_keys();
+        let hit = members
+            .into_iter()
+            .filter(|(_, chain)| chain.iter().filter(alive).count() < chain.len());
+        let (served, gone): (Vec<_>, Vec<_>) =
+            hit.partition(|(_, chain)| chain.iter().any(|it| alive(&it)));
+        nodes.iter().for_each(|node| self.crash(Role::Node(*node), Harm::None));
+        (served.into_iter().map(|(key, _)| key).collect(), gone.len())
+    }
+
+    /// The ordered keys, and the nodes that hold each.
+    fn members_of_keys(&self) -> Vec<(Vec<u8>, Vec<NodeId>)> {
         let Some((controller, [_, ordered])) = self.controller().zip(self.keyspaces.as_ref())
         else {
             return Vec::new();
         };
-        let held = |key: &Vec<u8>| {
+        let chain = |key: &[u8]| {
             let partition = controller.map().partition_of(ordered.id, ordered.match_value(key));
-            partition.is_some_and(|it| it.chain.contains(&node))
+            partition.map_or_else(Vec::new, |it| it.chain.clone())
         };
-        Actor::ordered_keys().filter(held).collect()
+        Actor::ordered_keys().map(|key| (key.clone(), chain(&key))).collect()
     }
 }
+
+/// Where nobody says how many.
+const NODES: u16 = 5;
 
 /// How often each client reads and writes each key.
 const PROBE_EVERY: Duration = Duration::from_millis(10);

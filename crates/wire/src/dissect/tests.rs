@@ -1,7 +1,10 @@
 //! Every datagram that this crate makes is told in full, byte for byte.
 
 use super::*;
-use crate::layout::{Code, Header as Author, Op, PutBody, SinceBody, flag, hop_flag};
+use crate::layout::{
+    ChainStepBody, ChainWriteBody, Code, Effect, Header as Author, Op, PutBody, SinceBody, flag,
+    hop_flag,
+};
 use crate::number::Version;
 use std::string::{String, ToString};
 use std::vec;
@@ -60,6 +63,17 @@ fn a_put_is_told_to_its_last_byte() {
         ("next", number(9)),
     ];
     assert_eq!(payload, expected.map(|(name, bytes)| (name.to_string(), bytes)));
+}
+
+#[test]
+fn the_steps_of_a_batch_do_not_stand_for_the_write_that_they_are_in() {
+    let write = ChainWriteBody { effect: Effect::Batch as u8, ..ChainWriteBody::default() };
+    let step = ChainStepBody { effect: Effect::Put as u8, key_len: 3, ..ChainStepBody::default() };
+    let header = Author { op: Op::ChainWrite as u8, key_len: 3, ..Author::default() };
+    let payload = [&write.to_bytes()[..], &step.to_bytes(), b"key"].concat();
+    let told = names(&datagram(&header, &[&payload]), None);
+    assert_eq!(told.last().map(String::as_str), Some("value"), "{told:?}");
+    assert_eq!(told.iter().filter(|it| *it == "key").count(), 1, "{told:?}");
 }
 
 #[test]

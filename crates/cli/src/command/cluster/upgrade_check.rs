@@ -7,6 +7,7 @@ use console::exit::{Failure, Verdict};
 use console::out;
 use console::shared::Shared;
 use controller::{MemberState, MemberStatus, PartitionStatus, Status};
+use runtime::store::SHARD_STORE_FORMAT;
 use serde::Serialize;
 use std::collections::BTreeSet;
 
@@ -14,8 +15,10 @@ use std::collections::BTreeSet;
 ///
 /// It is not while a restart would leave keys without a node, or a cluster without a switch or a
 /// controller: while copies run, another process is away, or nobody stands by. Nor while what
-/// processes speak is too far apart. Ends with exit code 1 if any process had better not be
-/// restarted, and says why. docs/operating/upgrade.md tells how to restart all of a cluster.
+/// processes speak is too far apart, or a node's files have a format that the version that asks
+/// does not know: ask with the version that is to be installed, older or newer. Ends with exit
+/// code 1 if any process had better not be restarted, and says why. docs/operating/upgrade.md tells
+/// how to restart all of a cluster.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -38,6 +41,9 @@ struct Process {
     name: String,
     /// Its version of keyway, if it says it.
     version: String,
+    /// Format of what it keeps in files, if it does and says so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    store_format: Option<u32>,
     /// Why it had better not be restarted now; nothing if it may be.
     why: Vec<String>,
 }
@@ -60,8 +66,12 @@ impl Check {
         let members = status.members.iter().map(|it| Process {
             name: it.member.to_string(),
             version: it.versions.build.clone(),
+            store_format: Some(it.versions.store).filter(|format| *format != 0),
             why: match it.member {
-                Member::Node(id) => of_node(status, id),
+                Member::Node(id) => {
+                    let store = of_store(it.versions.store, SHARD_STORE_FORMAT);
+                    store.into_iter().chain(of_node(status, id)).collect()
+                }
                 Member::Switch(index) => of_switch(status, index),
             },
         });
@@ -73,6 +83,7 @@ impl Check {
         let controller = Process {
             name: "controller".to_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
+            store_format: None,
             why: alone.into_iter().collect(),
         };
         let mut check = Self {
@@ -95,8 +106,10 @@ impl Check {
         for why in &self.cluster {
             text.push_str(&format!("not now     {why}\n"));
         }
-        for Process { name, version, why } in &self.processes {
+        for Process { name, version, store_format, why } in &self.processes {
             let version = if version.is_empty() { "of an unknown version" } else { version };
+            let store = store_format.map(|format| format!(", store format {format}"));
+            let version = version.to_owned() + &store.unwrap_or_default();
             match why.as_slice() {
                 [] if self.cluster.is_empty() => {
                     text.push_str(&format!("{name:<10}  {version}  may be restarted\n"));
@@ -139,6 +152,18 @@ fn too_far_apart(members: &[MemberStatus]) -> Option<String> {
     })
 }
 
+/// Why the version that asks could not go on with a node's files, be it newer or older than the one
+/// that wrote them.
+fn of_store(format: u32, known: u32) -> Option<String> {
+    (format != 0 && format != known).then(|| {
+        format!(
+            "its files have format {format}, and the version that asks ({}) knows format {known} \
+             only: that one would not start on them",
+            env!("CARGO_PKG_VERSION")
+        )
+    })
+}
+
 fn of_node(status: &Status, node: NodeId) -> Vec<String> {
     let partitions = status.keyspaces.iter().flat_map(|it| &it.partitions);
     let held = partitions.filter(|it| it.chain.contains(&node));
@@ -162,4 +187,19 @@ fn of_switch(status: &Status, index: u16) -> Vec<String> {
 
 fn ready(status: &Status) -> impl Iterator<Item = Member> {
     status.members.iter().filter(|it| it.state == MemberState::Ready).map(|it| it.member)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_of_another_format_are_in_the_way_of_older_and_newer_versions() {
+        assert_eq!(of_store(0, 2), None, "nothing is kept in files");
+        assert_eq!(of_store(2, 2), None);
+        for format in [1, 3] {
+            let why = of_store(format, 2).expect("it is in the way");
+            assert!(why.starts_with(&format!("its files have format {format}, ")), "{why}");
+        }
+    }
 }

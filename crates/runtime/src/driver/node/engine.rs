@@ -1,7 +1,7 @@
 //! What the thread of a shard needs of its engine.
 
 use crate::disk::DiskRoom;
-use crate::store::{Backend, BackendEngine, FjallEngine};
+use crate::store::{Backend, BackendEngine, FjallEngine, SHARD_STORE_FORMAT};
 use machine::Instant;
 use node::engine::memory::MemoryEngine;
 use node::engine::{Engine, EngineError};
@@ -41,6 +41,11 @@ pub trait ShardEngine: Engine + Send + 'static {
         None
     }
 
+    /// Format of its files; 0 if it has none.
+    fn format(&self) -> u32 {
+        0
+    }
+
     /// Bytes of its files, if it has any.
     fn disk_used(&self) -> Option<u64> {
         None
@@ -78,6 +83,10 @@ impl ShardEngine for FjallEngine {
 
     fn disk_room(&mut self, now: Instant) -> Option<DiskRoom> {
         Self::disk_room(self, now)
+    }
+
+    fn format(&self) -> u32 {
+        SHARD_STORE_FORMAT
     }
 
     fn disk_used(&self) -> Option<u64> {

@@ -21,8 +21,9 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use xxhash_rust::xxh3::xxh3_64;
 
-/// Of everything on disk; raised when any of it changes.
-pub(super) const FORMAT: u32 = 2;
+/// Of everything on disk; raised when any of it changes. What is raised once, all builds before
+/// refuse.
+pub const FORMAT: u32 = 2;
 
 /// A process runs several shards on one machine, and `keyway up` several nodes: the defaults of
 /// fjall (32 MiB of cache, 900 files) would be too much for each. Hot values are rather kept by the

@@ -21,7 +21,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 /// Layout of the file; raised when it changes. The first one was a database.
-const FORMAT: u32 = 2;
+pub const FORMAT: u32 = 2;
 
 /// Stores that are kept aside beside the present one: a new one is seldom made, and who has made so
 /// many looks at what goes wrong.

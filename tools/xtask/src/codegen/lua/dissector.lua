@@ -172,26 +172,22 @@ end
 local Walk = {}
 Walk.__index = Walk
 
-function Walk:number(name)
-  for n = #self.seen, 1, -1 do
+-- A field of the body that the parts at hand belong to, or of the first one after it that has one.
+function Walk:in_bodies(name)
+  for n = self.level, #self.seen do
     for _, field in ipairs(self.seen[n].form) do
       if field.name == name then return self.seen[n].range(field.at, field.size):uint() end
     end
   end
-  return self.header:of(name):uint()
+end
+
+function Walk:number(name)
+  return self:in_bodies(name) or self.header:of(name):uint()
 end
 
 function Walk:is_one(fields)
   for name, values in pairs(fields) do
-    local value
-    for n = #self.seen, 1, -1 do
-      for _, field in ipairs(self.seen[n].form) do
-        if not value and field.name == name then
-          value = self.seen[n].range(field.at, field.size):uint()
-        end
-      end
-    end
-    if not values[value] then return false end
+    if not values[self:in_bodies(name)] then return false end
   end
   return true
 end
@@ -234,13 +230,16 @@ function Walk:form(tree, form)
   end
   local range = self.tvb(self.at, form.len)
   self.at = self.at + form.len
-  self.seen[#self.seen + 1] = { form = form, range = range }
+  local outer = self.level
+  self.level = #self.seen + 1
+  self.seen[self.level] = { form = form, range = range }
   local item = tree:add(form.proto, range)
   for _, field in ipairs(form) do
     show(self.header, item, field, range(field.at, field.size))
   end
   local begins = range:offset()
   local ended = self:parts(item, form.parts)
+  self.level = outer
   item:set_len(self.at - begins)
   return ended
 end
@@ -341,7 +340,8 @@ local function show_one(tvb, pinfo, tree)
   end
   show_header(header, item)
   if header.whole then
-    local walk = { tvb = tvb, header = header, at = HEADER_LEN, ends = tvb:len(), seen = {} }
+    local walk = { tvb = tvb, header = header, at = HEADER_LEN, ends = tvb:len(), seen = {},
+      level = 1 }
     setmetatable(walk, Walk):payload(item)
     if walk.key then info = info .. " " .. walk.key end
     if header.code > 0 then info = info .. " " .. (FAMILIES.code[header.code] or header.code) end
