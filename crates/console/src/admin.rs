@@ -1,9 +1,14 @@
 //! Talking to admin addresses, over HTTP: mostly the controller's.
 
+mod controllers;
+
+pub use controllers::Others;
+
 use crate::exit::Failure;
 use anyhow::anyhow;
 use cluster::{KeyspaceId, Map, Match, Member, NodeId, NodeRecord, SwitchRecord};
-use controller::{KeyspaceSpec, MemberState, Status};
+use controller::{KeyspaceSpec, MemberState, MemberStatus, PartitionStatus, Status};
+use controllers::{Found, url};
 use runtime::admin::NewNode;
 use runtime::clock::Clock;
 use runtime::driver::{InKernel, NamedKey};
@@ -11,6 +16,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeSet, VecDeque};
 use std::net::SocketAddr;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use switch::HotExplanation;
 use ureq::Agent;
@@ -22,12 +28,16 @@ pub struct Admin {
     agent: Agent,
     /// Where they are; not empty.
     addresses: Vec<SocketAddr>,
+    timeout: Duration,
+    /// What was found out of them, if there are several.
+    found: Mutex<Option<Found>>,
 }
 
 impl Admin {
     /// The controllers at these addresses; nothing is sent yet.
     pub fn new(addresses: &[SocketAddr], timeout: Duration) -> Self {
-        Self { agent: agent(timeout), addresses: addresses.to_vec() }
+        let addresses = addresses.to_vec();
+        Self { agent: agent(timeout), addresses, timeout, found: Mutex::default() }
     }
 
     /// The map as the controller has it.
@@ -40,13 +50,10 @@ impl Admin {
         self.get("/v1/status")
     }
 
-    /// How many of these controllers stand by: they answer, and say that another one leads.
-    pub fn standing_by(&self) -> usize {
-        let stands_by = |at: &&SocketAddr| {
-            let answer = self.agent.get(url(**at, "/v1/status")).call();
-            answer.is_ok_and(|answer| answer.status() == StatusCode::SERVICE_UNAVAILABLE)
-        };
-        self.addresses.iter().filter(stands_by).count()
+    /// Which of these controllers stand by: they answer, and say that another one leads; and which
+    /// do not answer.
+    pub fn others(&self) -> Others {
+        controllers::others(&self.agent, &self.addresses, self.timeout.min(OTHERS_WAIT_MAX))
     }
 
     /// The metrics of the controller's process.
@@ -86,42 +93,9 @@ impl Admin {
         self.post("/v1/verify", wish)
     }
 
-    /// Waits until all keys of the present map can be read and written.
-    pub fn wait_covered(&self, timeout: Duration) -> Result<(), Failure> {
-        self.wait_for(timeout, |status| {
-            if status.durable_revision != status.revision {
-                return Err("the map is not durable yet".to_owned());
-            }
-            if status.covered {
-                return Ok(());
-            }
-            let late = status.members.iter().find(|m| m.state != MemberState::Ready);
-            Err(late.map_or_else(
-                || format!("{} partitions are closed for a moment", status.closed),
-                |late| format!("{}: {}", late.member, late.detail),
-            ))
-        })
-    }
-
     /// Waits until all keys of a keyspace can be read and written, whatever is with others.
     pub fn wait_served(&self, keyspace: &str, timeout: Duration) -> Result<(), Failure> {
-        self.wait_for(timeout, |status| {
-            if status.durable_revision != status.revision {
-                return Err("the map is not durable yet".to_owned());
-            }
-            let of = status.keyspaces.iter().find(|it| it.name == keyspace);
-            let Some(of) = of else { return Err(format!("{keyspace:?} is gone")) };
-            let late = of.partitions.iter().filter(|it| !it.open || it.unheard > 0).count();
-            if late > 0 {
-                return Err(format!("{late} partitions of {keyspace:?} are not served yet"));
-            }
-            let active = Member::Switch(status.active_switch);
-            match status.members.iter().find(|it| it.member == active) {
-                Some(it) if it.state == MemberState::Ready => Ok(()),
-                Some(it) => Err(format!("{active}: {}", it.detail)),
-                None => Err(format!("there is no {active}")),
-            }
-        })
+        self.wait_for(timeout, |status| is_served(status, keyspace))
     }
 
     /// Waits until the status is as wanted; until then `check` says what it is instead.
@@ -156,8 +130,17 @@ impl Admin {
     /// rest. One that stands by, has ended or cannot be reached says neither.
     fn ask(&self, request: impl Fn(SocketAddr) -> Asked) -> Result<Response<ureq::Body>, Failure> {
         let mut complaints = Vec::new();
-        let mut to_ask: VecDeque<SocketAddr> = self.addresses.iter().copied().collect();
-        let mut asked = BTreeSet::new();
+        let (mut to_ask, mut asked) = (VecDeque::from(self.addresses.clone()), BTreeSet::new());
+        if self.addresses.len() > 1 {
+            let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
+            let find = || controllers::find(&self.agent, &self.addresses, self.timeout);
+            let found = found.get_or_insert_with(find);
+            found.leader.into_iter().for_each(|leader| to_ask.push_front(leader));
+            for silent in &found.silent {
+                asked.insert(*silent);
+                complaints.push(format!("no controller answers at {silent}"));
+            }
+        }
         while let Some(at) = to_ask.pop_front() {
             if !asked.insert(at) {
                 continue;
@@ -176,6 +159,8 @@ impl Admin {
                 Err(error) => complaints.push(format!("no controller answers at {at} ({error})")),
             }
         }
+        // Another one may lead by the next time.
+        *self.found.lock().unwrap_or_else(PoisonError::into_inner) = None;
         Err(Failure::Other(anyhow!(
             "{}\n  \
              to start a cluster on this machine:  keyway up\n  \
@@ -183,6 +168,33 @@ impl Admin {
             complaints.join("\n")
         )))
     }
+}
+
+/// Whether all keys of a keyspace can be read and written; if not, what is missing.
+fn is_served(status: &Status, keyspace: &str) -> Result<(), String> {
+    if status.durable_revision != status.revision {
+        return Err("the map is not durable yet".to_owned());
+    }
+    let of = status.keyspaces.iter().find(|it| it.name == keyspace);
+    let Some(of) = of else { return Err(format!("{keyspace:?} is gone")) };
+    let late: Vec<&PartitionStatus> =
+        of.partitions.iter().filter(|it| !it.open || it.unheard > 0).collect();
+    let is_ready = |member: Member| {
+        let is = |it: &&MemberStatus| it.member == member && it.state == MemberState::Ready;
+        status.members.iter().any(|it| is(&it))
+    };
+    let holds = late.iter().flat_map(|it| &it.chain).copied().map(Member::Node);
+    let active = Member::Switch(status.active_switch);
+    let needed: BTreeSet<Member> = holds.chain([active]).collect();
+    let missing = status.members.iter().filter(|it| needed.contains(&it.member));
+    let missing = missing.filter(|it| !is_ready(it.member));
+    let missing: Vec<String> = missing.map(|it| format!("{}: {}", it.member, it.detail)).collect();
+    if late.is_empty() && is_ready(active) {
+        return Ok(());
+    }
+    let count = late.len();
+    let what = format!("{count} partitions of {keyspace:?} are not served yet");
+    Err([what].into_iter().chain(missing).collect::<Vec<_>>().join("; "))
 }
 
 /// The metrics of the roles with these admin addresses, in their order.
@@ -287,10 +299,6 @@ fn agent(timeout: Duration) -> Agent {
 /// What became of a request.
 type Asked = Result<Response<ureq::Body>, ureq::Error>;
 
-fn url(at: SocketAddr, path: &str) -> String {
-    format!("http://{at}{path}")
-}
-
 fn refused(at: SocketAddr, answer: Response<ureq::Body>) -> Failure {
     let status = answer.status();
     let why = why(answer);
@@ -313,6 +321,9 @@ fn complaint(mut answer: Response<ureq::Body>) -> Complaint {
 fn pause() {
     std::thread::sleep(POLL_INTERVAL);
 }
+
+/// How long controllers are waited for that are only counted.
+const OTHERS_WAIT_MAX: Duration = Duration::from_secs(1);
 
 /// What the body of a refusal says.
 #[derive(Deserialize)]

@@ -1,14 +1,22 @@
 //! Who leads, where several controllers share a store: what a candidate and a leader make of what
 //! the store says (`spec/protocol.md`, section 7, "Leaders"). Asking it is the driver's.
 //!
-//! etcd gives no lease below one and a half times the time in which it elects its own leader, two
-//! seconds by default, and takes up to half a second more to notice that one is over. That is too
-//! long to be without a leader. So a candidate looks how much is left of the leader's lease, and
-//! takes the key over when nothing has renewed it for more than `SILENCE_MAX_S`; and a leader
-//! counts on itself for less than that after it *sent* what renewed its lease.
+//! A leader has a lease of etcd, which its key is bound to, and with each renewal it gives a
+//! *sign*: it writes a key beside its own. Whoever stands by looks at that, and takes the leader's
+//! key over when it has seen the same sign for `SILENCE_MAX`, on condition that it is still there.
+//! A leader counts on itself for less than that after it *sent* what renewed its lease.
+//!
+//! The lease alone would take too long. etcd gives none below one and a half times the time in
+//! which it elects its own leader, two seconds by default; it takes up to half a second more to
+//! notice that one is over; and it begins all of them anew when its own leader is lost. So the
+//! lease is gone by only where no sign can be given, because there is no room for it.
 
 use cluster::CLOCK_RATE_MAX_PERCENT;
+use machine::Instant;
 use std::time::Duration;
+
+/// For how long members of the store may be behind what others of them have said.
+const BEHIND_MAX: Duration = Duration::from_secs(3);
 
 /// Seconds that a leader's lease lasts, if etcd does not make more of it: what it does not go below
 /// with its usual settings. A leader that is killed is replaced before that is over.
@@ -16,6 +24,9 @@ pub const LEASE_S: i64 = 2;
 
 /// Seconds for which a leader may have renewed nothing before another one takes its key.
 const SILENCE_MAX_S: i64 = 1;
+
+/// The same, as a candidate measures it.
+const SILENCE_MAX: Duration = Duration::from_secs(SILENCE_MAX_S.unsigned_abs());
 
 /// For how long a leader counts on itself after it sent what renewed its lease: less than what
 /// others wait for by the slowest clock that may be.
@@ -27,12 +38,20 @@ pub const RENEW_EVERY: Duration = Duration::from_millis(300);
 /// How long an answer to that is waited for before it is asked again, elsewhere.
 pub const RENEW_PATIENCE: Duration = Duration::from_millis(400);
 
+/// How long one that stands by waits for what a member of the store knows by itself, before it
+/// looks elsewhere.
+pub const LOOK_PATIENCE: Duration = Duration::from_millis(200);
+
+/// How long it waits for what members of the store agree on before it takes the leader's key. What
+/// was sent to one that leads no more is never answered, so that is tried again soon.
+pub const TAKE_PATIENCE: Duration = Duration::from_millis(400);
+
 /// How often one that stands by looks whether it can lead: a small part of a lease, so that members
 /// are asked again before theirs end.
 pub const STAND_EVERY: Duration = Duration::from_millis(50);
 
 /// How often a store that does not answer is tried again.
-pub const STAND_AGAIN: Duration = Duration::from_millis(200);
+pub const STAND_AGAIN: Duration = Duration::from_millis(100);
 
 /// How long is waited before a write is tried again of which the store did not say what became.
 pub const WRITE_AGAIN: Duration = Duration::from_millis(200);
@@ -59,6 +78,30 @@ const _: () = assert!(RENEW_EVERY.as_millis() * 3 < LEAD_FOR.as_millis());
 #[must_use]
 pub const fn is_kept(left_s: i64, granted_s: i64) -> bool {
     left_s > granted_s - SILENCE_MAX_S - 1 && left_s >= 0
+}
+
+/// What one that stands by has seen of the leader's signs.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Vigil {
+    /// The last one, and when it was seen first.
+    last: Option<(i64, Instant)>,
+}
+
+impl Vigil {
+    /// Whether a leader has been silent for too long. Its last sign is from that revision of the
+    /// store; this was known to some member of it a moment ago, and perhaps there is a newer one.
+    /// So whoever takes the leader's key does so on condition that there is none.
+    pub fn is_over(&mut self, now: Instant, sign: i64) -> bool {
+        match self.last {
+            Some((last, since)) if sign == last => now.since(since) >= SILENCE_MAX,
+            // By a member that is behind; one that stays so has another past, from a backup.
+            Some((last, since)) if sign < last && now.since(since) < BEHIND_MAX => false,
+            _ => {
+                self.last = Some((sign, now));
+                false
+            }
+        }
+    }
 }
 
 /// What the store has when a write of the map was refused.
@@ -109,6 +152,29 @@ mod tests {
             [(2, 2, true), (1, 2, true), (0, 2, false), (-1, 2, false), (6, 8, false), (7, 8, true)]
         {
             assert_eq!(is_kept(left, granted), kept, "{left} of {granted}");
+        }
+    }
+
+    #[test]
+    fn a_leader_is_silent_when_its_last_sign_was_seen_long_ago() {
+        let mut vigil = Vigil::default();
+        let at = |ms: u64| Instant(0) + Duration::from_millis(ms);
+        for (ms, sign, over) in [
+            (0, 4, false),
+            (500, 4, false),
+            (900, 5, false),
+            (1_500, 5, false),
+            // A member of the store that is behind.
+            (1_600, 4, false),
+            (1_700, 5, false),
+            (2_699, 5, false),
+            (2_700, 5, true),
+            (2_750, 6, false),
+            // The store was put back.
+            (5_800, 3, false),
+            (6_800, 3, true),
+        ] {
+            assert_eq!(vigil.is_over(at(ms), sign), over, "{sign} at {ms}");
         }
     }
 

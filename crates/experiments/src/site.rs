@@ -107,7 +107,7 @@ impl Site {
         let keyspace = self.as_client(|| {
             let admin = Admin::new(&[admin(LabHost::Controller)], PATIENCE);
             admin.create(&spec)?;
-            admin.wait_covered(PATIENCE)?;
+            admin.wait_served(name, PATIENCE)?;
             bench::describe(&[service()], name, PATIENCE)
         })?;
         let load = Load {

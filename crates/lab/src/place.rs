@@ -9,6 +9,8 @@ pub enum Place {
     Switch(u8),
     /// Both controllers: they share a directory.
     Controllers,
+    /// One of several controllers, and a member of the etcd that they share.
+    Site(u8),
     /// A storage node, by its id.
     Node(u8),
     /// A client.
@@ -21,6 +23,7 @@ impl Place {
         match self {
             Self::Switch(index) => 10 + index,
             Self::Controllers => 20,
+            Self::Site(index) => 21 + index,
             Self::Node(id) => 30 + id,
             Self::Client(index) => 60 + index,
         }
@@ -32,6 +35,7 @@ impl fmt::Display for Place {
         match self {
             Self::Switch(index) => write!(f, "switch-{index}"),
             Self::Controllers => f.write_str("controllers"),
+            Self::Site(index) => write!(f, "site-{index}"),
             Self::Node(id) => write!(f, "node-{id}"),
             Self::Client(index) => write!(f, "client-{index}"),
         }

@@ -1,5 +1,7 @@
-//! A cluster of processes whose switch and controller stand twice, each role on a host of its own,
-//! and what an operator or a disaster does to them.
+//! A cluster of processes whose switch and controller stand twice, or whose controllers are several
+//! with an etcd, each role on a host of its own, and what an operator or a disaster does to them.
+
+pub mod etcd;
 
 use crate::hosts::{Hosts, INTERFACE};
 use crate::place::Place;
@@ -16,7 +18,32 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 
-/// What a cluster consists of, besides its two switches and two controllers.
+/// Which controllers a cluster has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Controllers {
+    /// Two on one host, which share a directory.
+    Pair,
+    /// So many on as many hosts, each with a member of their etcd.
+    Sites(u8),
+}
+
+impl Controllers {
+    fn count(self) -> u8 {
+        match self {
+            Self::Pair => 2,
+            Self::Sites(count) => count,
+        }
+    }
+
+    fn place(self, index: u8) -> Place {
+        match self {
+            Self::Pair => Place::Controllers,
+            Self::Sites(_) => Place::Site(index),
+        }
+    }
+}
+
+/// What a cluster consists of, besides its two switches.
 #[derive(Clone, Debug)]
 pub struct Spec {
     /// The program that all of them are.
@@ -27,6 +54,7 @@ pub struct Spec {
     pub clients: u8,
     /// What both switches are.
     pub plane: Plane,
+    pub controllers: Controllers,
     /// Lines of the configuration of each switch, of the controllers and of each node.
     pub of_switches: String,
     pub of_controllers: String,
@@ -40,7 +68,9 @@ pub struct Spec {
 pub enum Role {
     /// A switch, by its position in the configuration.
     Switch(u8),
-    /// One of two controllers: whoever comes first is active, the other stands by.
+    /// A member of the etcd of the controllers.
+    Etcd(u8),
+    /// One of the controllers: one is active, the others stand by.
     Controller(u8),
     /// A storage node, by its id.
     Node(u8),
@@ -48,22 +78,11 @@ pub enum Role {
     Gateway(u8),
 }
 
-impl Role {
-    /// The host on which it runs.
-    pub fn place(self) -> Place {
-        match self {
-            Self::Switch(index) => Place::Switch(index),
-            Self::Controller(_) => Place::Controllers,
-            Self::Node(id) => Place::Node(id),
-            Self::Gateway(index) => Place::Client(index),
-        }
-    }
-}
-
 impl fmt::Display for Role {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Switch(index) => write!(f, "switch-{index}"),
+            Self::Etcd(index) => write!(f, "etcd-{index}"),
             Self::Controller(index) => write!(f, "controller-{index}"),
             Self::Node(id) => write!(f, "node-{id}"),
             Self::Gateway(index) => write!(f, "gateway-{index}"),
@@ -103,8 +122,23 @@ impl Cluster {
     pub fn places(spec: &Spec) -> Vec<Place> {
         let nodes = (1..=spec.nodes).map(Place::Node);
         let clients = (0..spec.clients).map(Place::Client);
-        let first = [Place::Switch(0), Place::Switch(1), Place::Controllers];
-        first.into_iter().chain(nodes).chain(clients).collect()
+        let controllers = match spec.controllers {
+            Controllers::Pair => vec![Place::Controllers],
+            Controllers::Sites(count) => (0..count).map(Place::Site).collect(),
+        };
+        let switches = [Place::Switch(0), Place::Switch(1)];
+        switches.into_iter().chain(controllers).chain(nodes).chain(clients).collect()
+    }
+
+    /// The host on which it runs.
+    pub fn place(&self, role: Role) -> Place {
+        match role {
+            Role::Switch(index) => Place::Switch(index),
+            Role::Controller(index) => self.spec.controllers.place(index),
+            Role::Etcd(index) => Place::Site(index),
+            Role::Node(id) => Place::Node(id),
+            Role::Gateway(index) => Place::Client(index),
+        }
     }
 
     /// Writes the configuration of a cluster on these hosts, whose files lie there, and starts all
@@ -130,8 +164,15 @@ impl Cluster {
 
     /// All processes that there are to be, but for gateways.
     pub fn roles(&self) -> Vec<Role> {
-        let first = [Role::Controller(0), Role::Controller(1), Role::Switch(0), Role::Switch(1)];
-        first.into_iter().chain((1..=self.spec.nodes).map(Role::Node)).collect()
+        let etcds = match self.spec.controllers {
+            Controllers::Pair => 0,
+            Controllers::Sites(count) => count,
+        };
+        let etcds = (0..etcds).map(Role::Etcd);
+        let controllers = (0..self.spec.controllers.count()).map(Role::Controller);
+        let switches = [Role::Switch(0), Role::Switch(1)];
+        let nodes = (1..=self.spec.nodes).map(Role::Node);
+        etcds.chain(controllers).chain(switches).chain(nodes).collect()
     }
 
     /// Its hosts.
@@ -154,14 +195,22 @@ impl Cluster {
         [0, 1].map(|index| self.hosts.at(Place::Switch(index), SERVICE))
     }
 
-    /// Where a switch says how it is.
-    pub fn switch_admin(&self, index: u8) -> SocketAddr {
-        self.hosts.at(Place::Switch(index), ADMIN)
+    /// Where a switch or a node says how it is.
+    pub fn member_admin(&self, role: Role) -> SocketAddr {
+        self.hosts.at(self.place(role), ADMIN)
     }
 
-    /// Where the controllers answer.
-    pub fn admins(&self) -> [SocketAddr; 2] {
-        [ADMIN, STANDBY_ADMIN].map(|port| self.hosts.at(Place::Controllers, port))
+    /// Where the controllers answer: of several each at its own, of a pair each at whichever is
+    /// free.
+    pub fn admins(&self) -> Vec<SocketAddr> {
+        match self.spec.controllers {
+            Controllers::Pair => {
+                [ADMIN, STANDBY_ADMIN].map(|port| self.hosts.at(Place::Controllers, port)).into()
+            }
+            Controllers::Sites(count) => {
+                (0..count).map(|index| self.hosts.at(Place::Site(index), ADMIN)).collect()
+            }
+        }
     }
 
     /// Where Redis clients find this gateway.
@@ -171,8 +220,10 @@ impl Cluster {
 
     /// Where its switches and controllers are, as arguments of the program.
     pub fn addresses(&self) -> Vec<String> {
-        let join = |all: [SocketAddr; 2]| all.map(|at| at.to_string()).join(",");
-        ["--service".into(), join(self.services()), "--admin".into(), join(self.admins())].into()
+        let join = |all: &[SocketAddr]| {
+            all.iter().map(SocketAddr::to_string).collect::<Vec<_>>().join(",")
+        };
+        ["--service".into(), join(&self.services()), "--admin".into(), join(&self.admins())].into()
     }
 
     /// Where a node keeps its data.
@@ -187,16 +238,13 @@ impl Cluster {
             text.write_fmt(part).expect("strings take everything");
         };
         for (service, index) in self.services().into_iter().zip(0..) {
-            let admin = self.switch_admin(index);
+            let admin = self.member_admin(Role::Switch(index));
             add(format_args!(
                 "\n[[switch]]\nservice = \"{service}\"\nadmin = \"{admin}\"\n{of_switches}\n"
             ));
         }
-        let ([admin, standby], data) = (self.admins(), self.dir.join(CONTROLLERS));
-        add(format_args!(
-            "\n[controller]\nadmin = \"{admin}\"\nstandby_admin = \"{standby}\"\ndata = {data:?}\n\
-             {of_controllers}\n"
-        ));
+        let controllers = self.of_controllers();
+        add(format_args!("\n[controller]\n{controllers}{of_controllers}\n"));
         for id in 1..=self.spec.nodes {
             let at = |port| self.hosts.at(Place::Node(id), port);
             let (listen, admin, data, shards) = (at(LISTEN), at(ADMIN), self.data(id), shards(id));
@@ -209,20 +257,48 @@ impl Cluster {
         text
     }
 
-    fn arguments(&self, role: Role) -> Vec<String> {
-        let words = |words: &[&str]| words.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>();
-        let first = match role {
-            Role::Switch(index) => {
-                let mut first = words(&["switch", "--index", &index.to_string()]);
-                first.extend(self.spec.plane.arguments(INTERFACE));
-                first
+    /// Where controllers answer and keep what they have, as the configuration says it.
+    fn of_controllers(&self) -> String {
+        let admins: Vec<String> = self.admins().iter().map(|it| format!("\"{it}\"")).collect();
+        let (first, others) = admins.split_first().expect("there is one");
+        let others = others.join(", ");
+        match self.spec.controllers {
+            Controllers::Pair => {
+                let data = self.dir.join(CONTROLLERS);
+                format!("admin = {first}\nstandby_admin = {others}\ndata = {data:?}\n")
             }
-            Role::Controller(_) => words(&["controller", "--standby"]),
-            Role::Node(id) => words(&["node", "--id", &id.to_string()]),
-            Role::Gateway(index) => return self.gateway_arguments(self.gateway(index), 1),
-        };
-        let config = ["--config".to_owned(), self.dir.join(CONFIG).display().to_string()];
-        first.into_iter().chain(config).collect()
+            Controllers::Sites(count) => {
+                let store = etcd::store(&self.hosts, count);
+                format!("admin = {first}\nother_admins = [{others}]\nstore = \"{store}\"\n")
+            }
+        }
+    }
+
+    /// What to start for a role.
+    fn command_of(&self, role: Role) -> Command {
+        let mut command = self.command();
+        match role {
+            Role::Etcd(index) => {
+                let count = self.spec.controllers.count();
+                return etcd::command(&self.hosts, index, count, &self.dir);
+            }
+            Role::Gateway(index) => {
+                command.args(self.gateway_arguments(self.gateway(index), 1));
+                return command;
+            }
+            Role::Switch(index) => {
+                command.args(["switch", "--index", &index.to_string()]);
+                command.args(self.spec.plane.arguments(INTERFACE));
+            }
+            Role::Controller(_) => {
+                command.args(["controller", "--standby"]);
+            }
+            Role::Node(id) => {
+                command.args(["node", "--id", &id.to_string()]);
+            }
+        }
+        command.arg("--config").arg(self.dir.join(CONFIG));
+        command
     }
 
     /// What a gateway is told that listens there, with so many threads.
@@ -261,9 +337,8 @@ impl Cluster {
     pub fn revive(&mut self, role: Role) -> Result<()> {
         self.started += 1;
         let log = self.logs().join(format!("{:04}-{role}", self.started));
-        let mut command = self.command();
-        command.args(self.arguments(role));
-        let host = self.hosts.host(role.place());
+        let mut command = self.command_of(role);
+        let host = self.hosts.host(self.place(role));
         let process = host.run(move || Running::start(&mut command, log))?;
         let before = self.processes.insert(role, process);
         assert!(before.is_none(), "{role} runs already");
@@ -327,7 +402,7 @@ impl Cluster {
                 Role::Node(id) => Some(self.data(*id)),
                 // One directory for both: whoever is active writes there.
                 Role::Controller(0) => Some(self.dir.join(CONTROLLERS)),
-                Role::Controller(_) | Role::Switch(_) | Role::Gateway(_) => None,
+                Role::Controller(_) | Role::Etcd(_) | Role::Switch(_) | Role::Gateway(_) => None,
             };
             (*role, process.pid(), data)
         })

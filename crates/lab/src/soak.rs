@@ -9,7 +9,7 @@ mod user;
 use crate::hosts::Hosts;
 use crate::plane::Plane;
 use crate::process::{pause, this_binary};
-use crate::redundant::{Cluster, Role, Spec};
+use crate::redundant::{Cluster, Controllers, Role, Spec};
 use crate::user::{HASHED, ORDERED, Spaces};
 use anyhow::{Context, Result, anyhow};
 use client::Options;
@@ -134,6 +134,7 @@ fn spec() -> Result<Spec> {
         nodes: NODES,
         clients: GATEWAYS,
         plane: Plane::User,
+        controllers: Controllers::Pair,
         of_switches: String::new(),
         of_controllers: String::new(),
         of_nodes: format!("max_memory = \"{MAX_MEMORY}\""),

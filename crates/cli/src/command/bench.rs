@@ -220,7 +220,7 @@ impl Args {
         let spec = KeyspaceSpec { name, kind, partitions, replicas, splits, hot };
         let admin = Admin::new(&[embedded.admin()], READY_WAIT_MAX);
         admin.create(&spec)?;
-        admin.wait_covered(READY_WAIT_MAX)?;
+        admin.wait_served(EMBEDDED_KEYSPACE, READY_WAIT_MAX)?;
         Ok(embedded)
     }
 }

@@ -117,7 +117,7 @@ impl Demo {
             splits: number_splits(PREFIX, KEY_SIZE, KEYS, PARTITIONS)?,
             hot: HotPolicy::default(),
         })?;
-        admin.wait_covered(STEP_WAIT_MAX)?;
+        admin.wait_served(NAME, STEP_WAIT_MAX)?;
         say(format!(
             "Keyspace {NAME:?} keeps keys in order: {PARTITIONS} partitions, each on a chain of \
              {REPLICAS} nodes."

@@ -11,6 +11,7 @@ use console::shared::Shared;
 use controller::{
     CopyStatus, Decision, KeyspaceStatus, NodeLoad, Status, StoreStatus, VerifyStatus,
 };
+use std::net::SocketAddr;
 use std::time::Duration;
 use wire::Room;
 
@@ -60,14 +61,17 @@ impl Args {
     fn text(&self, status: &Status, admin: &Admin, shared: &Shared) -> Result<String, Failure> {
         // Who cannot tell it is no reason not to tell the rest.
         let process = admin.metrics().ok().and_then(|text| ProcessFigures::read(&text));
+        let silent = if shared.admins.len() > 1 { admin.others().silent } else { Vec::new() };
         if !shared.json {
-            return Ok(describe(status, process.as_ref(), self.decisions));
+            return Ok(describe(status, (process.as_ref(), &silent), self.decisions));
         }
         let failed = |error: serde_json::Error| Failure::Other(error.into());
         let mut value = serde_json::to_value(status).map_err(failed)?;
         if let Some(fields) = value.as_object_mut() {
             let process = serde_json::to_value(process).map_err(failed)?;
             fields.insert("process".to_owned(), process);
+            let silent = serde_json::to_value(silent).map_err(failed)?;
+            fields.insert("silent_controllers".to_owned(), silent);
         }
         Ok(format!("{value}\n"))
     }
@@ -81,12 +85,19 @@ fn watch_pause() {
     std::thread::sleep(Duration::from_secs(1));
 }
 
-fn describe(status: &Status, process: Option<&ProcessFigures>, decisions: bool) -> String {
+fn describe(
+    status: &Status,
+    (process, silent): (Option<&ProcessFigures>, &[SocketAddr]),
+    decisions: bool,
+) -> String {
     let mut text = format!("cluster   {} (map revision {})\n", state(status), status.revision);
     for line in exceptions(status) {
         text.push_str(&format!("          {line}\n"));
     }
     text.push_str(&format!("leader    {}\n", leader(status)));
+    for at in silent {
+        text.push_str(&format!("          the controller at {at} does not answer\n"));
+    }
     if let Some(process) = process {
         text.push_str(&format!("process   {}\n", process.line()));
     }

@@ -1,6 +1,7 @@
 //! `keyway top`: what is asked for most at the moment, and how busy every node is.
 
 use crate::top::{NodeView, View, json, screen, text};
+use cluster::Member;
 use console::admin::Admin;
 use console::exit::{Failure, Verdict};
 use console::out;
@@ -76,7 +77,10 @@ impl Args {
             let after = admin.status()?;
             let view = View::between(before, &after);
             let silent = |node: &NodeView| node.ready && node.requests.is_none();
-            if view.reads.is_some() && !view.nodes.iter().any(silent) {
+            // Who is not ready is not waited for.
+            let counted =
+                view.reads.is_some() || view.late.contains(&Member::Switch(after.active_switch));
+            if counted && !view.nodes.iter().any(silent) {
                 return Ok(after);
             }
         }

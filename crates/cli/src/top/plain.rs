@@ -33,12 +33,15 @@ pub(crate) fn text(view: &View) -> String {
 /// All in one line.
 pub(super) fn summary(view: &View) -> String {
     let uncovered = if view.covered { "" } else { "NOT ALL KEYS ARE SERVED; " };
+    let late: Vec<String> = view.late.iter().map(ToString::to_string).collect();
+    let late =
+        if late.is_empty() { String::new() } else { format!("not ready: {}; ", late.join(", ")) };
     let imbalance = view.imbalance.map_or_else(
         || "nodes idle".to_owned(),
         |it| format!("the busiest node gets {} times the mean", decimal(it)),
     );
     format!(
-        "{uncovered}switch: {} reads/s, {} of them to copies, {} writes/s; {imbalance}",
+        "{uncovered}{late}switch: {} reads/s, {} of them to copies, {} writes/s; {imbalance}",
         known(view.reads),
         grouped(view.spread),
         known(view.writes),
@@ -102,6 +105,7 @@ pub(crate) fn json(view: &View) -> Answer {
     Answer::new("done")
         .with("at_ms", view.at_ms)
         .with("covered", view.covered)
+        .with("not_ready", view.late.iter().map(ToString::to_string).collect::<Vec<_>>())
         .with("reads_per_s", view.reads)
         .with("writes_per_s", view.writes)
         .with("spread_per_s", view.spread)

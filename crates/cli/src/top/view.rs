@@ -11,6 +11,8 @@ pub(crate) struct View {
     pub(crate) at_ms: u64,
     /// Whether all keys can be read and written.
     pub(crate) covered: bool,
+    /// Members that do not answer, or do not do what they were told yet.
+    pub(crate) late: Vec<Member>,
     /// Reads per second that switches have sent on; each key of an MGET counts.
     pub(crate) reads: Option<u64>,
     /// Writes per second, likewise.
@@ -66,6 +68,7 @@ impl View {
         Self {
             at_ms: after.at_ms,
             covered: after.covered,
+            late: late(after),
             reads: rate(earlier.0, now.0, ms),
             writes: rate(earlier.1, now.1, ms),
             spread: keys
@@ -114,6 +117,11 @@ impl KeyView {
             generation: hot.generation,
         }
     }
+}
+
+fn late(status: &Status) -> Vec<Member> {
+    let late = status.members.iter().filter(|it| it.state != MemberState::Ready);
+    late.map(|it| it.member).collect()
 }
 
 /// When a member said what the status knows of it, in Unix milliseconds.

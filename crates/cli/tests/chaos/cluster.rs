@@ -10,17 +10,20 @@ use lab::hosts::Hosts;
 use lab::links::Link;
 use lab::place::Place;
 use lab::plane::Plane;
-use lab::redundant::{self, Role, Spec};
+use lab::redundant::{self, Controllers, Role, Spec};
 use machine::Instant;
 use nix::sys::signal::Signal;
+use nix::unistd::Pid;
 use std::fs;
 use std::net::SocketAddr;
 use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
-use wire::{Revision, layout::metric::SWITCH_IN_KERNEL};
+use wire::Revision;
+use wire::layout::metric::SWITCH_IN_KERNEL;
+use wire::metric::Metric;
 
-/// What a cluster consists of, besides its two switches and two controllers.
+/// What a cluster consists of, besides its two switches.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Size {
     /// Nodes, with ids from 1.
@@ -29,12 +32,22 @@ pub(crate) struct Size {
     pub(crate) clients: u8,
     /// What both switches are.
     pub(crate) plane: Plane,
+    pub(crate) controllers: Controllers,
+}
+
+impl Size {
+    /// So much of everything, with two controllers and switches that are processes.
+    pub(crate) const fn new(nodes: u8, clients: u8) -> Self {
+        Self { nodes, clients, plane: Plane::User, controllers: Controllers::Pair }
+    }
 }
 
 /// The processes, where they stand, and what they keep.
 #[derive(Debug)]
 pub(crate) struct Cluster {
     members: redundant::Cluster,
+    /// Where its operators are: their links never fail.
+    desk: Place,
     pub(crate) watch: Arc<Watch>,
     pub(crate) folder: Folder,
 }
@@ -47,6 +60,7 @@ impl Cluster {
             nodes: size.nodes,
             clients: size.clients,
             plane: size.plane,
+            controllers: size.controllers,
             of_switches: "threads = 1".into(),
             of_controllers: format!("copy_bytes_per_s = {COPY_BYTES_PER_S}"),
             of_nodes: String::new(),
@@ -55,7 +69,11 @@ impl Cluster {
         let hosts = Hosts::new(&redundant::Cluster::places(&spec));
         let members = redundant::Cluster::start(spec, hosts, folder.path());
         let members = members.unwrap_or_else(|why| panic!("the cluster does not start: {why:#}"));
-        let mut cluster = Self { members, watch: Arc::default(), folder };
+        let desk = match size.controllers {
+            Controllers::Pair => Place::Controllers,
+            Controllers::Sites(_) => Place::Client(0),
+        };
+        let mut cluster = Self { members, desk, watch: Arc::default(), folder };
         let up = cluster.wait_until_complete(START_WAIT_MAX);
         up.unwrap_or_else(|why| panic!("the cluster does not start: {why}"));
         cluster
@@ -64,6 +82,30 @@ impl Cluster {
     /// Its hosts and links.
     pub(crate) fn hosts(&self) -> &Hosts {
         self.members.hosts()
+    }
+
+    /// Runs this where operators are.
+    pub(crate) fn at_the_desk<T: Send + 'static>(
+        &self,
+        job: impl FnOnce() -> T + Send + 'static,
+    ) -> T {
+        self.hosts().host(self.desk).run(job)
+    }
+
+    /// Where the controllers answer.
+    pub(crate) fn admins(&self) -> Vec<SocketAddr> {
+        self.members.admins()
+    }
+
+    /// The host on which this runs.
+    pub(crate) fn place(&self, role: Role) -> Place {
+        self.members.place(role)
+    }
+
+    /// Its process id, and what it has printed so far.
+    pub(crate) fn process(&self, role: Role) -> Option<(Pid, String)> {
+        let (_, pid, _) = self.members.processes().find(|(of, ..)| *of == role)?;
+        Some((pid, self.members.printed(role)?))
     }
 
     /// Hosts for clients.
@@ -102,8 +144,7 @@ impl Cluster {
         let admins: Vec<String> = admins.iter().map(ToString::to_string).collect();
         let mut command = self.keyway();
         command.args(["status", "--json", "--timeout", "1s", "--admin", &admins.join(",")]);
-        // Links of the controllers' own host never fail.
-        let host = self.hosts().host(Place::Controllers);
+        let host = self.hosts().host(self.desk);
         let output = host.run(move || command.output()).expect("setpriv and the binary are there");
         serde_json::from_slice(&output.stdout)
             .map_err(|_| String::from_utf8_lossy(&output.stderr).into_owned())
@@ -116,16 +157,27 @@ impl Cluster {
 
     /// Datagrams that both switches have dealt with in the kernel since they were started last.
     pub(crate) fn in_kernel(&self) -> u64 {
-        let count = |index| {
-            let url = format!("http://{}/metrics", self.members.switch_admin(index));
-            let read = move || ureq::get(&url).call()?.body_mut().read_to_string();
-            let host = self.hosts().host(Place::Switch(index));
-            let text = host.run(read).expect("the switch answers");
-            let name = format!("{}_total{{}} ", SWITCH_IN_KERNEL.name);
-            let value = text.lines().find_map(|line| line.strip_prefix(&name)?.parse::<u64>().ok());
-            value.expect("every switch has this metric")
-        };
+        let count = |index| self.count(Role::Switch(index), &SWITCH_IN_KERNEL);
         count(0) + count(1)
+    }
+
+    /// What a switch or a node says of itself at this path.
+    pub(crate) fn ask_member(&self, role: Role, path: &str) -> String {
+        let url = format!("http://{}{path}", self.members.member_admin(role));
+        let read = move || ureq::get(&url).call()?.body_mut().read_to_string();
+        let host = self.hosts().host(self.place(role));
+        host.run(read).unwrap_or_else(|why| panic!("{role} does not answer: {why}"))
+    }
+
+    /// The first value that a switch or a node has for this.
+    pub(crate) fn count(&self, role: Role, metric: &Metric) -> u64 {
+        let text = self.ask_member(role, "/metrics");
+        let value = |line: &str| {
+            let rest = line.strip_prefix(metric.name)?;
+            let rest = rest.strip_prefix("_total").unwrap_or(rest).strip_prefix('{')?;
+            rest.rsplit_once(' ')?.1.parse().ok()
+        };
+        text.lines().find_map(value).unwrap_or_else(|| panic!("{role} has no {}", metric.name))
     }
 
     /// Waits until every chain is complete and every process has said so lately; says since when.

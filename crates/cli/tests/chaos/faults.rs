@@ -164,7 +164,7 @@ fn place_of(cluster: &Cluster, target: Target) -> Option<Place> {
         Target::Client(index) => Some(Place::Client(index)),
         Target::ActiveController | Target::StandbyController => Some(Place::Controllers),
         Target::Node(_) | Target::ActiveSwitch | Target::StandbySwitch => {
-            role_of(cluster, target).map(Role::place)
+            role_of(cluster, target).map(|role| cluster.place(role))
         }
     }
 }
@@ -195,6 +195,7 @@ fn cut(places: &[Place], of: Place, from: Whom, way: Way) -> Vec<Link> {
 fn killed(role: Role) -> &'static str {
     match role {
         Role::Switch(_) => "switch killed",
+        Role::Etcd(_) => "etcd killed",
         Role::Controller(_) => "controller killed",
         Role::Node(_) => "node killed",
         Role::Gateway(_) => "gateway killed",
@@ -204,6 +205,7 @@ fn killed(role: Role) -> &'static str {
 fn stopped(role: Role) -> &'static str {
     match role {
         Role::Switch(_) => "switch stopped",
+        Role::Etcd(_) => "etcd stopped",
         Role::Controller(_) => "controller stopped",
         Role::Node(_) => "node stopped",
         Role::Gateway(_) => "gateway stopped",

@@ -8,6 +8,10 @@ mod ballast;
 #[cfg(test)]
 mod cluster;
 #[cfg(test)]
+mod deposed;
+#[cfg(test)]
+mod etcd;
+#[cfg(test)]
 mod faults;
 #[cfg(test)]
 mod folder;
@@ -26,6 +30,8 @@ mod run;
 #[cfg(test)]
 mod script;
 #[cfg(test)]
+mod takeover;
+#[cfg(test)]
 mod uncontrolled;
 #[cfg(test)]
 mod user;
@@ -36,11 +42,13 @@ mod watchdog;
 
 #[cfg(test)]
 mod tests {
+    use crate::deposed;
     use crate::folder::Folder;
     use crate::outage;
     use crate::redis_run::{self, Trouble};
     use crate::redis_user::Mutant;
     use crate::run::run;
+    use crate::takeover;
     use crate::uncontrolled;
     use crate::watchdog::{SETTLING_MAX, Watchdog};
     use lab::plane::Plane;
@@ -147,6 +155,51 @@ mod tests {
             assert_eq!(absence.failed(), 0, "{absence}");
             assert!(absence.requests() > ASKED_MIN, "{absence}");
         }
+    }
+
+    /// `TAKEOVERS` is how often each fault comes; then nobody may take longer than is promised.
+    #[test]
+    fn another_controller_decides_when_the_leader_fails_and_no_client_notices() {
+        let test = "another_controller_decides_when_the_leader_fails_and_no_client_notices";
+        if let Err(why) = takeover::can_be() {
+            return skip::report(test, &why);
+        }
+        let _alone = MACHINE.lock().unwrap_or_else(PoisonError::into_inner);
+        let asked_for = setting("TAKEOVERS");
+        let times = asked_for.map_or(TAKEOVERS, |times| times as usize);
+        let _watchdog = Watchdog::start(SETTLING_MAX * u32::try_from(times).expect("not many"));
+        let promised = if asked_for.is_some() { TAKEOVER_MAX } else { TAKEOVER_MAX_BUSY };
+        for takeovers in takeover::measure(times, Folder::new("takeover")) {
+            assert_eq!(takeovers.failed(), 0, "{takeovers}");
+            assert!(takeovers.decided.iter().all(|it| *it < promised), "{takeovers}");
+            let [before, after] = takeovers.p99();
+            assert!(after < before * 2 + P99_NOISE, "{takeovers}");
+        }
+    }
+
+    /// How often each fault comes, unless somebody says so.
+    const TAKEOVERS: usize = 2;
+    /// What is promised, and what a machine is given that has other things to do.
+    const TAKEOVER_MAX: Duration = Duration::from_secs(2);
+    const TAKEOVER_MAX_BUSY: Duration = Duration::from_secs(5);
+    /// By how much requests may take longer because of what else the machine does.
+    const P99_NOISE: Duration = Duration::from_millis(20);
+
+    #[test]
+    fn a_deposed_leader_that_wakes_up_gives_orders_and_none_is_obeyed() {
+        let test = "a_deposed_leader_that_wakes_up_gives_orders_and_none_is_obeyed";
+        if let Err(why) = takeover::can_be().and_then(|()| deposed::can_be()) {
+            return skip::report(test, &why);
+        }
+        let _alone = MACHINE.lock().unwrap_or_else(PoisonError::into_inner);
+        let _watchdog = Watchdog::start(SETTLING_MAX);
+        let awakening = deposed::measure(Folder::new("deposed"));
+        println!("members refused {} orders", awakening.refused);
+        assert!(awakening.refused > 0, "{awakening:?}");
+        assert!(awakening.terms.iter().all(|it| *it == awakening.term), "{awakening:?}");
+        let [before, after] = &awakening.records;
+        assert_eq!(before, after, "{awakening:?}");
+        assert_eq!(awakening.failed, 0, "{awakening:?}");
     }
 
     /// Requests without a controller: few, for a machine that has other things to do.

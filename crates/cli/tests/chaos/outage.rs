@@ -3,7 +3,7 @@
 use crate::folder::Folder;
 use crate::probes::{Asked, NODES, PROBERS, is_read, percentile, while_asked};
 use crate::run::COMPLETE_WAIT_MAX;
-use lab::redundant::Role;
+use lab::redundant::{Controllers, Role};
 use machine::Instant;
 use std::fmt;
 use std::sync::mpsc::Receiver;
@@ -23,7 +23,7 @@ pub(crate) struct Outages {
 /// head, a middle or its tail in turn.
 pub(crate) fn measure(kills: u8, folder: Folder) -> Outages {
     let mut outages = Outages::default();
-    while_asked(folder, PATIENCE, |cluster, requests| {
+    while_asked(Controllers::Pair, folder, PATIENCE, |cluster, requests| {
         for kill in 0..kills {
             let complete = cluster.wait_until_complete(COMPLETE_WAIT_MAX);
             complete.unwrap_or_else(|why| panic!("before kill {kill}: {why}"));

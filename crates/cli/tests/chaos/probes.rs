@@ -5,7 +5,7 @@ use crate::folder::Folder;
 use crate::watch::{RaiseOnDrop, Watch};
 use client::blocking::Space;
 use client::{Options, Outcome, PutOptions};
-use lab::plane::Plane;
+use lab::redundant::Controllers;
 use machine::Instant;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,8 +13,8 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
 /// Every chain has all three nodes.
-const SIZE: Size = Size { nodes: NODES, clients: 2, plane: Plane::User };
 pub(crate) const NODES: u8 = 3;
+const CLIENTS: u8 = 2;
 const KEYSPACE: &str = "\
     [[keyspace]]\nname = \"default\"\nkind = \"hash\"\npartitions = 6\nreplicas = 3\n";
 /// Keys, spread over the partitions; each is read by one thread and written by another.
@@ -39,14 +39,16 @@ pub(crate) struct Asked {
 /// Starts a cluster, and has it asked all the time while `work` does something to it. Each request
 /// waits for its answer for as long as `deadline`.
 pub(crate) fn while_asked<T>(
+    controllers: Controllers,
     folder: Folder,
     deadline: Duration,
     work: impl FnOnce(&mut Cluster, &Receiver<Asked>) -> T,
 ) -> T {
-    let mut cluster = Cluster::start(SIZE, KEYSPACE, folder);
+    let size = Size { controllers, ..Size::new(NODES, CLIENTS) };
+    let mut cluster = Cluster::start(size, KEYSPACE, folder);
     let options = Options { deadline, ..Options::default() };
     let watch = cluster.watch.clone();
-    let spaces: Vec<Space> = (0..SIZE.clients)
+    let spaces: Vec<Space> = (0..CLIENTS)
         .map(|host| cluster.client(host, options).keyspace("default").expect("all is up"))
         .collect();
     let stop = AtomicBool::new(false);

@@ -8,7 +8,6 @@ use crate::redis_user::{Mutant, RedisUser};
 use crate::run::{CLOCK_OFF_MS, COMPLETE_WAIT_MAX, Report, play};
 use crate::script::REPLICAS;
 use lab::place::Place;
-use lab::plane::Plane;
 use lab::user::HASHED;
 use machine::Instant;
 use sim::check::{History, Op, OpKind, draw_text};
@@ -38,7 +37,7 @@ pub(crate) enum Trouble {
 
 /// Runs clients for about this long.
 pub(crate) fn run(seed: u64, trouble: Trouble, lasts: Duration) -> Report {
-    let size = Size { nodes: NODES, clients: GATEWAYS, plane: Plane::User };
+    let size = Size::new(NODES, GATEWAYS);
     let keyspace = format!(
         "[[keyspace]]\nname = \"{HASHED}\"\nkind = \"hash\"\npartitions = 4\n\
          replicas = {REPLICAS}\n"

@@ -51,7 +51,7 @@ pub(crate) struct Report {
 /// Runs a cluster with faults for about this long. On failure the folder stays.
 pub(crate) fn run(test: &str, seed: u64, plane: Plane, faults_for: Duration) -> Report {
     let folder = Folder::new(&format!("seed-{seed}"));
-    let size = Size { nodes: NODES, clients: CLIENTS, plane };
+    let size = Size { plane, ..Size::new(NODES, CLIENTS) };
     let mut cluster = Cluster::start(size, &keyspaces(), folder);
     if let Err(why) = cluster.hosts().has_links() {
         skip::report(&format!("{test}: faults of the network"), why);

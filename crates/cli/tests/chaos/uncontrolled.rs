@@ -7,7 +7,7 @@ use crate::run::COMPLETE_WAIT_MAX;
 use client::Options;
 use lab::links::Link;
 use lab::place::Place;
-use lab::redundant::Role;
+use lab::redundant::{Controllers, Role};
 use std::fmt;
 use std::sync::mpsc::Receiver;
 use std::time::Duration;
@@ -44,7 +44,7 @@ pub(crate) struct Absence {
 /// Takes the controllers away once for each reason, and back again, while clients ask.
 pub(crate) fn measure(folder: Folder) -> Vec<Absence> {
     let deadline = Options::default().deadline;
-    while_asked(folder, deadline, |cluster, requests| {
+    while_asked(Controllers::Pair, folder, deadline, |cluster, requests| {
         let absences = REASONS.map(|reason| {
             let complete = cluster.wait_until_complete(COMPLETE_WAIT_MAX);
             complete.unwrap_or_else(|why| panic!("before {reason:?}: {why}"));

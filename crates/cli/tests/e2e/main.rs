@@ -60,6 +60,8 @@ mod scan;
 #[cfg(test)]
 mod secrets;
 #[cfg(test)]
+mod silent;
+#[cfg(test)]
 mod soak;
 #[cfg(test)]
 mod verify;

@@ -116,7 +116,7 @@ impl Stage {
         let made = || -> Result<(Arc<Keyspace>, Map), Failure> {
             let admin = Admin::new(&[admin(LabHost::Controller)], PATIENCE);
             admin.create(&spec)?;
-            admin.wait_covered(PATIENCE)?;
+            admin.wait_served(name, PATIENCE)?;
             Ok((bench::describe(&[service()], name, PATIENCE)?, admin.map()?))
         };
         let (keyspace, map) = inside(&self.rack.namespace(LabHost::Client(0)), || Ok(made()))??;

@@ -62,6 +62,7 @@ impl Faults {
         }
         let what = match role {
             Role::Switch(_) => "switch",
+            Role::Etcd(_) => "etcd",
             Role::Controller(_) => "controller",
             Role::Node(_) => "node",
             Role::Gateway(_) => "gateway",

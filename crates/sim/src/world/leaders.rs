@@ -8,8 +8,8 @@ use super::{Master, Unit, World};
 use crate::role::Role;
 use cluster::{Mutant, Term};
 use controller::election::{
-    DOUBT_WAIT, LEAD_FOR, LEASE_S, Meaning, RENEW_EVERY, RENEW_PATIENCE, Refusal, SAVE_AGAIN,
-    STAND_AGAIN, STAND_EVERY, WRITE_AGAIN, is_kept, overlap,
+    DOUBT_WAIT, LEAD_FOR, LEASE_S, LOOK_PATIENCE, Meaning, RENEW_EVERY, RENEW_PATIENCE, Refusal,
+    SAVE_AGAIN, STAND_AGAIN, STAND_EVERY, TAKE_PATIENCE, Vigil, WRITE_AGAIN, is_kept, overlap,
 };
 use controller::{Controller, Saved};
 use machine::Instant;
@@ -28,6 +28,7 @@ pub(super) struct Candidate {
     next_at: Instant,
     /// The highest term that a member was heard to obey.
     heard: Term,
+    vigil: Vigil,
     tenure: Option<Tenure>,
 }
 
@@ -128,7 +129,12 @@ impl World {
         candidate.calls += 1;
         let number = candidate.calls;
         candidate.asked = Some((number, local));
-        self.ask(index, number, ask, PATIENCE);
+        let patience = match ask {
+            Ask::Look => LOOK_PATIENCE,
+            Ask::Take { .. } => TAKE_PATIENCE,
+            Ask::Load | Ask::Renew { .. } | Ask::Save { .. } => PATIENCE,
+        };
+        self.ask(index, number, ask, patience);
     }
 
     fn ask(&mut self, index: usize, number: u64, ask: Ask, patience: Duration) {
@@ -269,9 +275,13 @@ impl World {
         let early = self.options.mutant == Some(Mutant::TakeOverEarly) && !self.healed;
         let Some(candidate) = self.candidate(index) else { return };
         match said {
-            Some(Said::Seat { found, mine, left_s }) => {
-                if found == 0 || mine || early || !is_kept(left_s, LEASE_S) {
-                    return self.ask_for_the_seat(index, local, Ask::Take { found });
+            Some(Said::Seat { found, mine, sign, left_s }) => {
+                let is_silent = match sign {
+                    Some(sign) => candidate.vigil.is_over(local, sign),
+                    None => !is_kept(left_s, LEASE_S),
+                };
+                if found == 0 || mine || early || is_silent {
+                    return self.ask_for_the_seat(index, local, Ask::Take { found, sign });
                 }
                 candidate.next_at = local + STAND_EVERY;
             }

@@ -21,6 +21,8 @@ pub(super) struct Store {
     /// Counts all changes.
     revision: i64,
     seat: Option<Seat>,
+    /// The leader's key as it was before it was changed last: what a member knows that is behind.
+    before: Option<Seat>,
     /// When the map was changed last.
     map_changed: i64,
     /// Who wrote it: the seat, and which of that leader's maps it is.
@@ -35,6 +37,8 @@ struct Seat {
     /// Whose it is.
     who: (u16, Incarnation),
     changed: i64,
+    /// The change with which its leader gave its last sign, if there was room for one.
+    sign: Option<i64>,
     /// When its lease ends.
     until: Instant,
     /// When it became so, by the world's clock.
@@ -52,13 +56,14 @@ pub(crate) struct Call {
 
 #[derive(Clone, Debug)]
 pub(super) enum Ask {
-    /// Who has the leader's key, and what is left of its lease.
+    /// Who has the leader's key, what was its last sign, and what is left of its lease.
     Look,
-    /// To have the key, if it was changed last then.
+    /// To have the key, if it was changed last then, and its leader has given no sign since.
     Take {
         found: i64,
+        sign: Option<i64>,
     },
-    /// To have its lease renewed, and to hear whose the key is.
+    /// To have its lease renewed and give a sign, and to hear whose the key is.
     Renew {
         seat: i64,
     },
@@ -85,10 +90,11 @@ pub(crate) struct Told {
 #[derive(Clone, Debug)]
 pub(super) enum Said {
     /// Nobody has the key (0), or somebody whose it has been since that change; whether the lease
-    /// is the asker's own, and the whole seconds that are left of it.
+    /// is the asker's own, the last sign, and the whole seconds that are left.
     Seat {
         found: i64,
         mine: bool,
+        sign: Option<i64>,
         left_s: i64,
     },
     /// Whether it is the asker's now, since that change.
@@ -112,8 +118,12 @@ impl Store {
     fn look_at_the_time(&mut self, local: Instant) {
         if self.seat.is_some_and(|seat| seat.until <= local) {
             self.revision += 1;
-            self.seat = None;
+            self.change(None);
         }
+    }
+
+    fn change(&mut self, seat: Option<Seat>) {
+        self.before = std::mem::replace(&mut self.seat, seat);
     }
 
     /// Since when somebody else has the leader's key, if somebody else has.
@@ -162,25 +172,36 @@ impl World {
         let (store, taken_at) = (&mut self.store, self.now);
         let changed = store.seat.map(|seat| seat.changed);
         match ask {
-            Ask::Look => match store.seat {
-                None => Said::Seat { found: 0, mine: false, left_s: -1 },
-                Some(seat) => {
-                    let left_s = i64::try_from(seat.until.since(local).as_secs()).expect("short");
-                    Said::Seat { found: seat.changed, mine: seat.who == who, left_s }
+            Ask::Look => {
+                let behind = self.rng.chance(1, BEHIND_ONE_IN);
+                match if behind { store.before } else { store.seat } {
+                    None => Said::Seat { found: 0, mine: false, sign: None, left_s: -1 },
+                    Some(Seat { who: of, changed, sign, .. }) => {
+                        let until = store.seat.map_or(local, |it| it.until);
+                        let left_s = i64::try_from(until.since(local).as_secs()).expect("short");
+                        Said::Seat { found: changed, mine: of == who, sign, left_s }
+                    }
                 }
-            },
+            }
             Ask::Take { .. } if store.is_full => Said::Full,
-            Ask::Take { found } if changed.unwrap_or(0) == found => {
+            Ask::Take { found, sign } => {
+                let is = store.seat.map_or((0, None), |it| (it.changed, it.sign));
+                if is != (found, sign) {
+                    return Said::Taken(None);
+                }
                 store.revision += 1;
                 let changed = store.revision;
-                store.seat = Some(Seat { who, changed, until: local + LEASE, taken_at });
+                let until = local + LEASE;
+                store.change(Some(Seat { who, changed, sign: Some(changed), until, taken_at }));
                 self.note(format_args!("controller {} has the leader's key", who.0));
                 Said::Taken(Some(changed))
             }
-            Ask::Take { .. } => Said::Taken(None),
-            Ask::Renew { seat } => Said::Renewed(match &mut store.seat {
+            Ask::Renew { seat } => Said::Renewed(match store.seat {
                 Some(it) if it.changed == seat => {
-                    it.until = local + LEASE;
+                    store.revision += 1;
+                    // Without room it takes the last one away.
+                    let sign = (!store.is_full).then_some(store.revision);
+                    store.change(Some(Seat { sign, until: local + LEASE, ..it }));
                     true
                 }
                 _ => false,
@@ -203,6 +224,9 @@ impl World {
         }
     }
 }
+
+/// One of so many looks is answered by a member that is behind.
+const BEHIND_ONE_IN: u64 = 8;
 
 /// How long the leader's lease lasts.
 const LEASE: Duration = Duration::from_secs(LEASE_S.unsigned_abs());

@@ -2,7 +2,7 @@
 
 use anyhow::anyhow;
 use cluster::{Member, NodeId, ORDERS_VERSION};
-use console::admin::Admin;
+use console::admin::{Admin, Others};
 use console::exit::{Failure, Verdict};
 use console::out;
 use console::shared::Shared;
@@ -10,6 +10,7 @@ use controller::{MemberState, MemberStatus, PartitionStatus, Status};
 use runtime::store::SHARD_STORE_FORMAT;
 use serde::Serialize;
 use std::collections::BTreeSet;
+use std::net::SocketAddr;
 
 /// Say of each process whether it is safe to restart it now, one at a time.
 ///
@@ -50,7 +51,7 @@ struct Process {
 
 impl Args {
     pub(crate) fn run(self, admin: &Admin, shared: &Shared) -> Result<Verdict, Failure> {
-        let check = Check::of(&admin.status()?, admin.standing_by());
+        let check = Check::of(&admin.status()?, &admin.others());
         if shared.json {
             let text = serde_json::to_string(&check).map_err(|it| Failure::Other(anyhow!(it)))?;
             out::line(&text)?;
@@ -62,7 +63,7 @@ impl Args {
 }
 
 impl Check {
-    fn of(status: &Status, standing_by: usize) -> Self {
+    fn of(status: &Status, others: &Others) -> Self {
         let members = status.members.iter().map(|it| Process {
             name: it.member.to_string(),
             version: it.versions.build.clone(),
@@ -75,7 +76,7 @@ impl Check {
                 Member::Switch(index) => of_switch(status, index),
             },
         });
-        let alone = (standing_by == 0).then(|| {
+        let alone = (others.standing_by == 0).then(|| {
             "no other controller stands by: nothing changes until it is back, and the cluster \
              serves on for a lease"
                 .to_owned()
@@ -88,7 +89,7 @@ impl Check {
         };
         let mut check = Self {
             outcome: "safe",
-            cluster: of_cluster(status),
+            cluster: of_cluster(status, others),
             processes: members.chain([controller]).collect(),
         };
         if !check.is_safe() {
@@ -123,11 +124,13 @@ impl Check {
 }
 
 /// What is in the way of restarting anything.
-fn of_cluster(status: &Status) -> Vec<String> {
+fn of_cluster(status: &Status, others: &Others) -> Vec<String> {
     let mut why: Vec<String> =
         status.trouble.iter().map(|it| format!("controller: {it}")).collect();
     let late = status.members.iter().filter(|it| it.state != MemberState::Ready);
     why.extend(late.map(|it| format!("{}: {}", it.member, it.detail)));
+    let silent = |at: &SocketAddr| format!("the controller at {at} does not answer");
+    why.extend(others.silent.iter().map(silent));
     why.extend(too_far_apart(&status.members));
     let some = |count: usize, what: &str| (count > 0).then(|| format!("{count} {what}"));
     why.extend(some(status.under_replicated, "partitions have too few nodes: wait for copies"));

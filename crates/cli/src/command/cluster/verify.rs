@@ -8,8 +8,9 @@ use console::exit::{Failure, Verdict};
 use console::out;
 use console::progress::Progress;
 use console::shared::Shared;
-use controller::VerifyStatus;
+use controller::{MemberState, MemberStatus, Status, VerifyStatus};
 use runtime::admin::Verify;
+use runtime::clock::Clock;
 use std::fmt::Write as _;
 use std::time::Duration;
 
@@ -22,7 +23,8 @@ use std::time::Duration;
 /// listed and left as it is.
 ///
 /// Ends with exit code 1 if nodes hold different things still, or keys or records could not be
-/// judged. If the command is ended, the nodes go on: `keyway status` says how far they are.
+/// judged, and with 5 if nothing gets on for --timeout because a node is silent, which it names. If
+/// the command is ended, the nodes go on: `keyway status` says how far they are.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -44,11 +46,27 @@ impl Args {
         let partition = self.partition.map(PartitionId);
         admin.verify(&Verify { partition, mend: self.mend })?;
         let mut progress: Option<Progress> = None;
+        let (mut clock, mut moved) = (Clock::new(), None);
         loop {
-            let Some(status) = admin.status()?.verify.filter(|it| it.number > before) else {
+            let Status { verify, members, .. } = admin.status()?;
+            let Some(status) = verify.filter(|it| it.number > before) else {
                 let why = "the controller that was asked has ended: ask again";
                 return Err(Failure::Other(anyhow!(why)));
             };
+            let (now, so_far) = (clock.now(), (status.done, status.permille));
+            match moved {
+                Some((last, since)) if last == so_far => {
+                    let is_stuck = now.since(since) > shared.timeout;
+                    late(&members).filter(|_| is_stuck).map_or(Ok(()), |why| {
+                        let VerifyStatus { done, partitions, .. } = status;
+                        Err(Failure::Other(anyhow!(
+                            "{done} of {partitions} partitions were compared; {why}\n  \
+                             the nodes go on when they can; to see it:  keyway status"
+                        )))
+                    })?;
+                }
+                _ => moved = Some((so_far, now)),
+            }
             if status.done == status.partitions {
                 drop(progress);
                 return report(&status, shared);
@@ -58,6 +76,13 @@ impl Args {
             pause();
         }
     }
+}
+
+/// Who keeps a comparison from getting on, if anybody does.
+fn late(members: &[MemberStatus]) -> Option<String> {
+    let late = members.iter().filter(|it| it.state != MemberState::Ready);
+    let late: Vec<String> = late.map(|it| format!("{}: {}", it.member, it.detail)).collect();
+    (!late.is_empty()).then(|| late.join("; "))
 }
 
 fn report(status: &VerifyStatus, shared: &Shared) -> Result<Verdict, Failure> {

@@ -3,6 +3,7 @@
 //! | Key below the prefix | What it is |
 //! |---|---|
 //! | `leader` | who leads: bound to a lease of etcd, which the leader keeps alive |
+//! | `sign` | who gave it: the leader, with every renewal of that lease, to which it is bound |
 //! | `map` | the head of the map: how long it is, its checksum, and the name of its chunks |
 //! | `map/NAME/N` | a chunk of it; small enough for one request |
 //!
@@ -47,7 +48,7 @@ pub struct EtcdStore {
 
 impl MapStore for EtcdStore {
     fn load(&mut self) -> Result<Option<Saved>, StoreError> {
-        let (known, bytes) = value::load(&self.api)?;
+        let (known, bytes) = value::load(&self.api, self.leader)?;
         self.known = known;
         let at = || self.api.url().to_string();
         let parse = |bytes: Vec<u8>| {

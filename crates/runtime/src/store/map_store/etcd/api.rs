@@ -111,6 +111,17 @@ impl Range {
     }
 }
 
+/// What a key is read by.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Read {
+    /// What most members agree on.
+    Agreed,
+    /// What the member that is asked knows, which may be a little behind the others.
+    Known,
+    /// The same, at an earlier revision of all keys.
+    At(Number),
+}
+
 /// What became of a transaction.
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct Done {
@@ -186,13 +197,34 @@ impl Api {
         BASE64.encode(format!("{}/{name}", self.url.prefix()).as_bytes())
     }
 
-    /// What is at a key; at an earlier revision of all keys, if one is named.
-    pub(super) fn range(&self, name: &str, revision: Option<Number>) -> Result<Range, CallError> {
-        let mut body = json!({ "key": self.key(name) });
-        if let (Some(revision), Some(body)) = (revision, body.as_object_mut()) {
-            body.insert("revision".into(), json!(revision));
+    /// What is at a key.
+    pub(super) fn range(&self, name: &str, read: Read, wait: Duration) -> Result<Range, CallError> {
+        let key = self.key(name);
+        let body = match read {
+            Read::Agreed => json!({ "key": key }),
+            Read::Known => json!({ "key": key, "serializable": true }),
+            Read::At(revision) => {
+                json!({ "key": key, "serializable": true, "revision": revision })
+            }
+        };
+        self.call("kv/range", &body, wait)
+    }
+
+    /// What is at these keys, as the first member of etcd knows that answers. It does not ask the
+    /// others, so it answers also while those elect a leader.
+    pub(super) fn look(&self, names: &[&str], wait: Duration) -> Result<Done, CallError> {
+        let read = |name: &&str| {
+            let range = json!({ "key": self.key(name), "serializable": true });
+            json!({ "request_range": range })
+        };
+        let body = json!({ "success": names.iter().map(read).collect::<Vec<_>>() });
+        let mut looks = 1..self.url.count();
+        loop {
+            match self.call("kv/txn", &body, wait) {
+                Err(CallError::Unclear(_)) if looks.next().is_some() => {}
+                answer => return answer,
+            }
         }
-        self.call("kv/range", &body, PATIENCE)
     }
 
     /// Does this if all of `compare` is so; else reads what `failure` names.
@@ -201,11 +233,12 @@ impl Api {
         compare: &[Value],
         success: &[Value],
         failure: &[&str],
+        wait: Duration,
     ) -> Result<Done, CallError> {
         let read = |name: &&str| json!({ "request_range": { "key": self.key(name) } });
         let failure: Vec<Value> = failure.iter().map(read).collect();
         let body = json!({ "compare": compare, "success": success, "failure": failure });
-        self.call("kv/txn", &body, PATIENCE)
+        self.call("kv/txn", &body, wait)
     }
 
     /// A condition: the key was changed last in this revision, or is not there (0).
@@ -226,16 +259,22 @@ impl Api {
         json!({ "request_delete_range": { "key": key, "range_end": range_end } })
     }
 
-    pub(super) fn grant(&self, seconds: i64) -> Result<Lease, CallError> {
-        self.call("lease/grant", &json!({ "TTL": Number(seconds) }), PATIENCE)
+    /// Deletes a key. Unlike what has conditions that is done also where there is no room.
+    pub(super) fn remove(&self, name: &str, wait: Duration) -> Result<(), CallError> {
+        let body = json!({ "key": self.key(name) });
+        self.call("kv/deleterange", &body, wait).map(|_: Value| ())
     }
 
-    pub(super) fn revoke(&self, lease: Number) -> Result<(), CallError> {
-        self.call("lease/revoke", &json!({ "ID": lease }), PATIENCE).map(|_: Value| ())
+    pub(super) fn grant(&self, seconds: i64, wait: Duration) -> Result<Lease, CallError> {
+        self.call("lease/grant", &json!({ "TTL": Number(seconds) }), wait)
     }
 
-    pub(super) fn look_at(&self, lease: Number) -> Result<Lease, CallError> {
-        self.call("lease/timetolive", &json!({ "ID": lease }), PATIENCE)
+    pub(super) fn revoke(&self, lease: Number, wait: Duration) -> Result<(), CallError> {
+        self.call("lease/revoke", &json!({ "ID": lease }), wait).map(|_: Value| ())
+    }
+
+    pub(super) fn look_at(&self, lease: Number, wait: Duration) -> Result<Lease, CallError> {
+        self.call("lease/timetolive", &json!({ "ID": lease }), wait)
     }
 
     /// Renews a lease; nothing is left of one that is over.

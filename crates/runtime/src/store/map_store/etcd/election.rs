@@ -2,13 +2,14 @@
 //! ([`controller::election`]).
 
 use super::api::{Api, CallError, Found, Number};
-use super::keeper::Keeper;
+use super::keeper::{Held, Keeper, SIGN};
 use super::value::Known;
 use super::{EtcdStore, EtcdUrl};
 use crate::clock::Clock;
 use crate::entropy;
 use crate::store::StoreError;
-use controller::election::{LEASE_S, is_kept};
+use controller::election::{LEASE_S, LOOK_PATIENCE, TAKE_PATIENCE, Vigil, is_kept};
+use machine::Instant;
 use serde::{Deserialize, Serialize};
 use std::cell::RefCell;
 use std::net::SocketAddr;
@@ -28,6 +29,8 @@ struct Seat {
 pub struct Candidate {
     api: Arc<Api>,
     seat: Seat,
+    clock: RefCell<Clock>,
+    vigil: RefCell<Vigil>,
 }
 
 /// How it stands.
@@ -51,7 +54,12 @@ impl Candidate {
             why: format!("cannot read random numbers: {error}"),
         });
         let who = format!("{:016x}", drawn?);
-        Ok(Self { api: Arc::new(Api::new(url)), seat: Seat { who, admin } })
+        Ok(Self {
+            api: Arc::new(Api::new(url)),
+            seat: Seat { who, admin },
+            clock: RefCell::new(Clock::new()),
+            vigil: RefCell::default(),
+        })
     }
 
     /// Tries to lead. Takes no longer than a few calls of etcd may.
@@ -67,38 +75,53 @@ impl Candidate {
     }
 
     fn try_to_lead(&self) -> Result<Candidacy, CallError> {
-        let seat = self.api.range("leader", None)?.one();
-        let Some(found) = &seat else { return self.take(Number(0)) };
-        let Some(leader) = parse(found) else { return self.take(found.mod_revision) };
+        let found = self.api.look(&["leader", SIGN], LOOK_PATIENCE)?;
+        let (seat, sign) = (found.read(0), found.read(1));
+        let changed = |it: &Option<Found>| it.as_ref().map_or(Number(0), |it| it.mod_revision);
+        let take = || self.take(changed(&seat), changed(&sign));
+        let Some((seat, leader)) = seat.as_ref().and_then(|it| Some((it, parse(it)?))) else {
+            return take();
+        };
         if leader.who == self.seat.who {
             // Its answer was lost when this process took it; or it has been deposed and is back
             // before anybody else came.
-            return self.take(found.mod_revision);
+            return take();
         }
-        let lease = self.api.look_at(found.lease)?;
-        if is_kept(lease.left.0, lease.granted.0) {
-            return Ok(Candidacy::Waits(leader.admin));
-        }
-        self.take(found.mod_revision)
+        let given = sign.as_ref().filter(|it| it.value.0 == leader.who.as_bytes());
+        let is_silent = match given {
+            Some(sign) => self.vigil.borrow_mut().is_over(self.now(), sign.mod_revision.0),
+            // There was no room for a sign, or it leads by an earlier version, which gives none.
+            None => {
+                let lease = self.api.look_at(seat.lease, TAKE_PATIENCE)?;
+                !is_kept(lease.left.0, lease.granted.0)
+            }
+        };
+        if is_silent { take() } else { Ok(Candidacy::Waits(leader.admin)) }
     }
 
-    /// Takes the leader's key, if it is as it was found.
-    fn take(&self, found: Number) -> Result<Candidacy, CallError> {
-        let mut clock = Clock::new();
-        let sent = clock.now();
-        let lease = self.api.grant(LEASE_S)?.id;
+    fn now(&self) -> Instant {
+        self.clock.borrow_mut().now()
+    }
+
+    /// Takes the leader's key, if it is as it was found, and the leader has given no sign since.
+    fn take(&self, found: Number, sign: Number) -> Result<Candidacy, CallError> {
+        let sent = self.now();
+        let lease = self.api.grant(LEASE_S, TAKE_PATIENCE)?.id;
         let seat = serde_json::to_vec(&self.seat).expect("it has no maps");
-        let unchanged = [self.api.unchanged("leader", found)];
-        let put = [self.api.put("leader", &seat, lease)];
-        let done =
-            self.api.txn(&unchanged, &put, &["leader"]).inspect_err(|_| self.forget(lease))?;
+        let unchanged = [self.api.unchanged("leader", found), self.api.unchanged(SIGN, sign)];
+        let who = &self.seat.who;
+        let put = [self.api.put("leader", &seat, lease), self.api.put(SIGN, who.as_bytes(), lease)];
+        let done = self.api.txn(&unchanged, &put, &["leader"], TAKE_PATIENCE);
+        let done = done.inspect_err(|_| self.forget(lease))?;
         if !done.succeeded {
             self.forget(lease);
             let leader = done.read(0).and_then(|found| parse(&found));
             return Ok(Candidacy::Waits(leader.and_then(|leader| leader.admin)));
         }
         let leader = done.header.revision;
-        let keeper = Keeper::start(Arc::clone(&self.api), lease, leader, clock.clone(), sent);
+        let clock = self.clock.borrow().clone();
+        let held = Held { lease, leader, who: who.clone() };
+        let keeper = Keeper::start(Arc::clone(&self.api), held, clock.clone(), sent);
         Ok(Candidacy::Leads(Box::new(EtcdStore {
             api: Arc::clone(&self.api),
             leader,
@@ -111,7 +134,7 @@ impl Candidate {
 
     /// What is not needed ends by itself if this does not reach etcd.
     fn forget(&self, lease: Number) {
-        drop(self.api.revoke(lease));
+        drop(self.api.revoke(lease, TAKE_PATIENCE));
     }
 }
 

@@ -1,7 +1,7 @@
 //! Keeps the leader's lease alive, and knows for how long this process leads by that.
 
 use super::super::{Leadership, Wake};
-use super::api::{Api, CallError, Number};
+use super::api::{Api, CallError, Number, Read};
 use crate::clock::Clock;
 use controller::election::{LEAD_FOR, RENEW_EVERY, RENEW_PATIENCE};
 use machine::Instant;
@@ -15,6 +15,19 @@ use std::time::Duration;
 pub(super) struct Keeper {
     state: Arc<State>,
     thread: Option<JoinHandle<()>>,
+}
+
+/// The key at which a leader gives its signs.
+pub(super) const SIGN: &str = "sign";
+
+/// What a leader has in etcd.
+#[derive(Clone, Debug)]
+pub(super) struct Held {
+    pub(super) lease: Number,
+    /// The revision in which it took the leader's key.
+    pub(super) leader: Number,
+    /// What it is called there.
+    pub(super) who: String,
 }
 
 #[derive(Default)]
@@ -45,21 +58,14 @@ impl std::fmt::Debug for State {
 }
 
 impl Keeper {
-    /// Keeps this lease, which was asked for at `sent`, and with which this process took the
-    /// leader's key in that revision.
-    pub(super) fn start(
-        api: Arc<Api>,
-        lease: Number,
-        leader: Number,
-        clock: Clock,
-        sent: Instant,
-    ) -> Self {
+    /// Keeps the lease, which was asked for at `sent`.
+    pub(super) fn start(api: Arc<Api>, held: Held, clock: Clock, sent: Instant) -> Self {
         let state = Arc::new(State::default());
         state.renewed(sent);
         let thread = Arc::clone(&state);
         let spawned = Builder::new()
             .name("etcd-lease".into())
-            .spawn(move || keep(&api, (lease, leader), clock, &thread));
+            .spawn(move || keep(&api, &held, clock, &thread));
         if let Err(error) = &spawned {
             state.note(|said| &mut said.keeping, Some(format!("cannot start a thread: {error}")));
             state.lose();
@@ -141,10 +147,10 @@ impl State {
     }
 }
 
-fn keep(api: &Api, (lease, leader): (Number, Number), mut clock: Clock, state: &State) {
+fn keep(api: &Api, held: &Held, mut clock: Clock, state: &State) {
     while !state.is_over() {
         let sent = clock.now();
-        match renew(api, lease, leader) {
+        match renew(api, held) {
             Ok(true) => {
                 state.renewed(sent);
                 state.note(|said| &mut said.keeping, None);
@@ -166,18 +172,35 @@ fn keep(api: &Api, (lease, leader): (Number, Number), mut clock: Clock, state: &
         }
     }
     // Others need not wait for its end.
-    drop(api.revoke(lease));
+    drop(api.revoke(held.lease, REVOKE_PATIENCE));
 }
 
 /// How long it takes at most until somebody who ends gives the lease back.
 const LOOK_EVERY: Duration = Duration::from_millis(25);
 
-/// Renews the lease, and makes sure that the leader's key is still as this process made it: the
-/// second is answered by most members of etcd together, the first by one that may be cut off.
-fn renew(api: &Api, lease: Number, leader: Number) -> Result<bool, CallError> {
-    if api.keep_alive(lease, RENEW_PATIENCE)?.left.0 <= 0 {
+/// How long whoever ends waits for that.
+const REVOKE_PATIENCE: Duration = Duration::from_secs(1);
+
+/// Renews the lease and gives a sign, if the leader's key is still as this process made it: the
+/// second is done by most members of etcd together, the first by one that may be cut off.
+///
+/// Without room no sign can be given. Then none may be there: others go by the lease.
+fn renew(api: &Api, held: &Held) -> Result<bool, CallError> {
+    if api.keep_alive(held.lease, RENEW_PATIENCE)?.left.0 <= 0 {
         return Ok(false);
     }
-    let seat = api.range("leader", None)?.one();
-    Ok(seat.is_some_and(|seat| seat.mod_revision == leader))
+    let leads = [api.unchanged("leader", held.leader)];
+    let give = api.put(SIGN, held.who.as_bytes(), held.lease);
+    match api.txn(&leads, &[give], &[], SIGN_PATIENCE) {
+        Err(CallError::Refused(_)) => {
+            // It does no harm if that sign is another leader's, who gives the next one soon.
+            api.remove(SIGN, SIGN_PATIENCE)?;
+            let seat = api.range("leader", Read::Agreed, SIGN_PATIENCE)?.one();
+            Ok(seat.is_some_and(|seat| seat.mod_revision == held.leader))
+        }
+        answer => Ok(answer?.succeeded),
+    }
 }
+
+/// How long is waited for a sign to be on the disks of most members of etcd.
+const SIGN_PATIENCE: Duration = Duration::from_millis(500);

@@ -1,7 +1,7 @@
 //! Writes the map, by a thread of its own: etcd may take its time, and the controller must not.
 
 use super::super::SaveError;
-use super::api::{Api, CallError, Number};
+use super::api::{Api, CallError, Number, PATIENCE};
 use super::keeper::State;
 use super::value::{CHUNK_BYTES_MAX, CHUNKS_MAX, Head, Known};
 use controller::election::{Meaning, Refusal, WRITE_AGAIN};
@@ -114,7 +114,7 @@ impl Writer {
         let put = |(number, chunk): (usize, &[u8])| api.put(&head.chunk(number), chunk, Number(0));
         let last = chunks.next_back().map(put);
         for chunk in chunks {
-            if !api.txn(&[leads()], &[put(chunk)], &[])?.succeeded {
+            if !api.txn(&[leads()], &[put(chunk)], &[], PATIENCE)?.succeeded {
                 return Ok(self.deposed());
             }
         }
@@ -127,7 +127,7 @@ impl Writer {
         ];
         let put = [api.put("map", &head.to_bytes(), Number(0))].into_iter().chain(last);
         let success: Vec<_> = put.chain(others).collect();
-        let done = api.txn(&unchanged, &success, &["leader", "map"])?;
+        let done = api.txn(&unchanged, &success, &["leader", "map"], PATIENCE)?;
         if done.succeeded {
             self.known.changed = done.header.revision;
             return Ok(Step::Done(Ok(())));

@@ -23,6 +23,11 @@ impl EtcdUrl {
         &self.prefix
     }
 
+    /// Members that are named.
+    pub(super) fn count(&self) -> usize {
+        self.endpoints.len()
+    }
+
     /// One after the other, over and over.
     pub(super) fn endpoint(&self, at: usize) -> &str {
         let index = at.checked_rem(self.endpoints.len()).unwrap_or_default();

@@ -1,7 +1,7 @@
 //! The map as it lies in etcd: a head, and chunks that are small enough for one request each.
 
 use super::super::checksum;
-use super::api::{Api, Bytes, Found, Number};
+use super::api::{Api, Bytes, Found, Number, PATIENCE, Read};
 use crate::store::StoreError;
 use serde::{Deserialize, Serialize};
 
@@ -59,13 +59,17 @@ impl Head {
     }
 }
 
-/// The map's key, and what it says.
-pub(super) fn load(api: &Api) -> Result<(Known, Option<Vec<u8>>), StoreError> {
+/// The map's key, and what it says, by a member of etcd that knows of that revision. From then on
+/// nobody but the leader changes it, who reads it here.
+pub(super) fn load(api: &Api, leader: Number) -> Result<(Known, Option<Vec<u8>>), StoreError> {
     let fail = |why: String| StoreError::Etcd { at: api.url().to_string(), why };
     let damaged = |what: &str| fail(format!("the map is damaged: {what}"));
     let unreached = |error: super::api::CallError| fail(error.text().to_owned());
-    let range = api.range("map", None).map_err(unreached)?;
+    let range = api.range("map", Read::Known, PATIENCE).map_err(unreached)?;
     let revision = range.header.revision;
+    if revision.0 < leader.0 {
+        return Err(fail("a member of etcd is behind the others".into()));
+    }
     let Some(found) = range.one() else { return Ok((Known::default(), None)) };
     let head = Head::parse(&found).ok_or_else(|| damaged("its head cannot be read"))?;
     if head.format != FORMAT {
@@ -81,7 +85,8 @@ pub(super) fn load(api: &Api) -> Result<(Known, Option<Vec<u8>>), StoreError> {
     let mut bytes = Vec::new();
     for number in 0..head.chunks {
         // As they were when the head was read: another leader may replace them meanwhile.
-        let chunk = api.range(&head.chunk(number), Some(revision)).map_err(unreached)?.one();
+        let chunk = api.range(&head.chunk(number), Read::At(revision), PATIENCE);
+        let chunk = chunk.map_err(unreached)?.one();
         let Some(Found { value: Bytes(chunk), .. }) = chunk else {
             return Err(damaged("a chunk is missing"));
         };
