@@ -9,7 +9,8 @@
 //! A member *has failed* if its disk is not the one that it was taken in with, or an older copy of
 //! it, whether it is up or down, and until the chain has gone on without it. It has failed as well
 //! if the controller at work has fenced it, had no answer from it, or not heard it for
-//! [`UNHEARD_MAX`]: the chain may go on without it before the controller can know of the disk.
+//! [`UNHEARD_MAX`]: the chain may go on without it before the controller can know of the disk. The
+//! same holds for a member that was asked to end.
 //!
 //! For `m <= r` the rule says that one full member is left. While a member changes places there are
 //! `m = r + 1`, and the controller may already have decided, by the last reports, to let one of
@@ -96,6 +97,8 @@ impl World {
 
     fn failed(&self, saved: &Saved) -> BTreeSet<NodeId> {
         let mut failed = self.forgetful(saved);
+        let nodes = (0..self.cast.nodes).filter(|node| self.process(Role::Node(*node)).leaving);
+        failed.extend(nodes.map(NodeId));
         if let Some(controller) = self.controller() {
             let local = self.process(Role::Controller(self.leader)).clock.clone().read(self.now);
             let members = controller.status(local).members;
