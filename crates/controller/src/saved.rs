@@ -67,6 +67,13 @@ pub struct Saved {
 }
 
 impl Saved {
+    /// The same for a leader of a term above this one, which a member was heard to obey, whatever
+    /// the clock says.
+    #[must_use]
+    pub fn above(self, heard: Term) -> Self {
+        Self { term: self.term.max(heard), ..self }
+    }
+
     /// Gives the contents a new revision, after they changed.
     pub(crate) fn advance(&mut self, now: Instant) {
         self.map.revision = self.next_revision(now);

@@ -115,3 +115,16 @@ fn homes_that_remember_delegations_are_not_left_without_an_order() {
         options.faults.power_cut_every = 1_000 * MS;
     });
 }
+
+/// A controller began with an older store, in a term by its own clock. The one that was then started
+/// with the newest store had a slower clock, was refused by all members, and gave no orders for as
+/// long as that clock was behind.
+#[test]
+fn controllers_with_slow_clocks_take_up_stores_that_were_put_back() {
+    hold(Profile::Restores, |options| {
+        (options.controllers, options.clock_skew_max) = (2, 2_000 * MS);
+        (options.faults.old_map_every, options.faults.length_max) = (800 * MS, 300 * MS);
+        (options.faults.amnesia_percent, options.faults.aged_percent) = (0, 0);
+        (options.faults.torn_percent, options.faults.spent_percent) = (0, 0);
+    });
+}

@@ -7,6 +7,7 @@ use crate::clock::nanos;
 use crate::options::Faults;
 use crate::queue::Event;
 use crate::role::Role;
+use cluster::Term;
 use machine::Instant;
 use std::time::Duration;
 
@@ -48,6 +49,9 @@ pub(crate) enum Relief {
     GoOn(Role, u64),
     /// These can reach those again.
     Mend(Vec<(Role, Role)>),
+    /// A controller that was deposed takes up its own store again, if it still is that one, above
+    /// this term.
+    TakeUp(u16, u64, Term),
     /// The controller has its newest map again, or one made anew.
     Map,
     /// A node has room again.
@@ -219,6 +223,9 @@ impl World {
                 if disturbed && process.incarnation.0 == incarnation {
                     self.go_on(role);
                 }
+            }
+            Relief::TakeUp(controller, incarnation, heard) => {
+                self.take_store_up(controller, incarnation, heard);
             }
             Relief::Map => self.mend_map(),
             Relief::End(role, incarnation) if !self.healed => self.end_leaving(role, incarnation),

@@ -2,9 +2,10 @@
 //! so. It asks what the driver of a real one asks of etcd, and makes of it what that one makes
 //! ([`controller::election`]).
 
-use super::faults::Harm;
+use super::faults::{Harm, Relief};
 use super::store::{Ask, Call, Said, Told};
 use super::{Master, Unit, World};
+use crate::queue::Event;
 use crate::role::Role;
 use cluster::{Mutant, Term};
 use controller::election::{
@@ -218,10 +219,8 @@ impl World {
 
     /// Somebody else leads, or may do so.
     fn step_down(&mut self, index: usize, local: Instant, newest: Term) {
-        if !self.options.shared_store {
-            return;
-        }
-        self.check_equal(u16::try_from(index).expect("few controllers"));
+        let controller = u16::try_from(index).expect("few controllers");
+        self.check_equal(controller);
         let Some(master) = self.controllers.get_mut(index) else { return };
         master.machine = None;
         master.couriers.clear();
@@ -230,10 +229,28 @@ impl World {
             candidate.asked = None;
             candidate.next_at = local + STAND_AGAIN;
             candidate.heard = candidate.heard.max(newest);
+            self.look_who_leads();
+        } else {
+            let incarnation = self.process(Role::Controller(controller)).incarnation;
+            let relief = Relief::TakeUp(controller, incarnation.0, newest);
+            self.queue.schedule(self.now + STAND_AGAIN, Event::Relief(relief));
         }
         self.stats.deposed += 1;
-        self.look_who_leads();
         self.note(format_args!("controller {index} leads no more"));
+    }
+
+    /// A controller that has a store of its own takes that up again, above the term of which it was
+    /// told.
+    pub(super) fn take_store_up(&mut self, controller: u16, incarnation: u64, heard: Term) {
+        let role = Role::Controller(controller);
+        let process = self.process(role);
+        if !process.is_up() || process.incarnation.0 != incarnation {
+            return;
+        }
+        let saved = self.saved.clone().map(|saved| saved.above(heard));
+        let local = self.local(role);
+        self.lead_alone(controller, saved, local);
+        self.pump(Unit::Master(usize::from(controller)));
     }
 
     pub(super) fn told_arrives(&mut self, told: Told) {
@@ -320,7 +337,7 @@ impl World {
         let early = self.options.mutant == Some(Mutant::TakeOverEarly);
         config.overlap = if early { Duration::ZERO } else { overlap() };
         let heard = self.candidate(index).map_or(Term::default(), |it| it.heard);
-        let saved = saved.map(|saved| Saved { term: saved.term.max(heard), ..saved });
+        let saved = saved.map(|saved| saved.above(heard));
         let machine = Controller::new(config, saved, local).expect("a sound configuration");
         let machine = self.mutated(machine);
         self.note(format_args!("controller {index} leads, in term {}", machine.term()));

@@ -16,7 +16,7 @@ use crate::outcome::Stats;
 use crate::queue::Queue;
 use crate::role::{Cast, Role, node_spec, service};
 use cluster::{ClusterId, Incarnation, NodeId, Selection, StoreId, Superior, Term};
-use controller::{Controller, ControllerConfig};
+use controller::{Controller, ControllerConfig, Saved};
 use machine::{Instant, Outbox, Rng};
 use node::{Node, NodeConfig, PartTimes};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -206,16 +206,20 @@ impl World {
     }
 
     fn start_controller(&mut self, index: u16, local: Instant) {
-        let master = if self.options.shared_store {
-            Master { candidate: Some(Candidate::new(local)), ..Master::default() }
-        } else {
-            let config = self.controller_config();
-            let controller = Controller::new(config, self.saved.clone(), local);
-            let machine = self.mutated(controller.expect("a sound configuration"));
-            Master { machine: Some(machine), ..Master::default() }
-        };
+        if !self.options.shared_store {
+            return self.lead_alone(index, self.saved.clone(), local);
+        }
         if let Some(it) = self.controllers.get_mut(usize::from(index)) {
-            *it = master;
+            *it = Master { candidate: Some(Candidate::new(local)), ..Master::default() };
+        }
+    }
+
+    /// A controller leads that has a store of its own, which holds this.
+    pub(super) fn lead_alone(&mut self, index: u16, saved: Option<Saved>, local: Instant) {
+        let controller = Controller::new(self.controller_config(), saved, local);
+        let machine = self.mutated(controller.expect("a sound configuration"));
+        if let Some(it) = self.controllers.get_mut(usize::from(index)) {
+            *it = Master { machine: Some(machine), ..Master::default() };
         }
     }
 

@@ -98,10 +98,7 @@ impl Thread {
         post: Post,
     ) -> Result<Self, ControllerError> {
         let ControllerPlan { mut config, keyspaces, members } = plan;
-        let mut saved = store.load()?;
-        if let Some(saved) = &mut saved {
-            saved.term = saved.term.max(post.heard);
-        }
+        let saved = store.load()?.map(|saved| saved.above(post.heard));
         let mut clock = Clock::new();
         config.overlap = store.overlap();
         let controller = Controller::new(config, saved, clock.now())?;
