@@ -39,7 +39,9 @@ Examples:
   keyway keyspace create scans --range --prefix user --split-numbers 100000
   keyway bench -k scans --load --workload e
   keyway bench --versus redis-cluster --duration 2s
-  keyway bench --versus redis-cluster --mix mget:100=1 --distribution zipf:1.2")]
+  keyway bench --versus redis-cluster --mix mget:100=1 --distribution zipf:1.2
+  keyway bench --versus etcd --duration 5s
+  keyway bench --versus memory --duration 5s --json")]
 pub(crate) struct Args {
     #[command(flatten)]
     load: Load,

@@ -7,9 +7,7 @@ use testkit::skip;
 
 /// What is compared under this mix, unless this machine cannot.
 fn rows(test: &str, mix: &str) -> Option<Vec<Value>> {
-    let mut server = Command::new("redis-server");
-    if server.arg("--version").stdout(Stdio::null()).status().is_err() {
-        skip::report(test, "there is no redis-server: apt-get install redis-server");
+    if !has_program(test, "redis-server") {
         return None;
     }
     let load = ["--mix", mix, "--distribution", "zipf:1.2", "--keys", "500", "--duration", "300ms"];
@@ -53,6 +51,62 @@ fn reads_are_compared_on_every_way() {
 fn multigets_are_compared_without_the_proxy() {
     let Some(rows) = rows("multigets_are_compared_without_the_proxy", "mget:16=1") else { return };
     assert_eq!(ways(&rows), ["redis-cluster", "keyway", "keyway-assisted", "keyway-gateway"]);
+}
+
+/// Whether a test has the program that it needs; if not, that is said.
+fn has_program(test: &str, program: &str) -> bool {
+    let found = Command::new(program).arg("--version").stdout(Stdio::null()).status().is_ok();
+    if !found {
+        skip::report(test, &format!("there is no {program}: make prerequisites-test"));
+    }
+    found
+}
+
+/// Rows of a comparison of durable writes with this one.
+fn durable_rows(rival: &str) -> Vec<Value> {
+    let load = ["--keys", "200", "--duration", "100ms", "--partitions", "8", "--json"];
+    let result = run(&[&["bench", "--versus", rival], &load[..]].concat()).expect(0).json();
+    assert!(result["fdatasync_us"].as_u64().is_some(), "{result:#}");
+    let rows = result["rows"].as_array().expect("rows").clone();
+    for row in &rows {
+        let number = |name: &str| row[name].as_f64().unwrap_or_else(|| panic!("{name}: {row:#}"));
+        assert!(number("per_second") > 0.0 && number("p50_us") > 0.0, "{row:#}");
+        assert!(number("p50_us") <= number("p99_us"), "{row:#}");
+        assert!(number("p99_us") <= number("p999_us"), "{row:#}");
+        assert_eq!(row["over_rival"].is_number(), row["arm"] == "keyway", "{row:#}");
+    }
+    rows
+}
+
+/// Which side, which kind of operation, and how many in flight.
+fn cells(rows: &[Value]) -> Vec<(&str, &str, Option<u64>)> {
+    let text = |row: &Value, name: &str| row[name].as_str().unwrap_or_default();
+    let cell = |row| (text(row, "arm"), text(row, "kind"), row["pace"]["closed"].as_u64());
+    rows.iter().map(cell).collect()
+}
+
+#[test]
+fn durable_writes_are_compared_with_what_others_promise() {
+    let test = "durable_writes_are_compared_with_what_others_promise";
+    for (rival, program) in [("etcd", "etcd"), ("redis-durable", "redis-server")] {
+        if !has_program(test, program) {
+            continue;
+        }
+        let rows = durable_rows(rival);
+        let each = |count| [("keyway", "put", Some(count)), (rival, "put", Some(count))];
+        let expected: Vec<_> = [1, 8, 64, 512].into_iter().flat_map(each).collect();
+        assert_eq!(cells(&rows), expected);
+    }
+}
+
+#[test]
+fn what_durability_costs_is_told_of_reads_too() {
+    let rows = durable_rows("memory");
+    let at_rates = rows.iter().filter(|row| row["pace"]["open"].is_number());
+    assert_eq!(at_rates.filter(|row| row["kind"] == "get").count(), 4, "{rows:#?}");
+    let closed =
+        cells(&rows).into_iter().filter(|(_, kind, count)| *kind == "get" && count.is_some());
+    assert_eq!(closed.count(), 4, "{rows:#?}");
 }
 
 #[test]

@@ -1,12 +1,13 @@
 //! `keyway bench --versus`: a rival and Keyway on one machine, one after the other under the same
 //! load.
 
-use super::keyway::{KEYSPACE, Keyway};
-use super::load::{RedisLoad, Target, can_send};
-use super::options::Versus;
+use super::connection::Target;
+use super::keyway::{Engine, KEYSPACE, Keyway, Shape};
+use super::load::{RivalLoad, can_send};
 use super::process::own_cpu;
 use super::redis::Redis;
 use super::work::Work;
+use super::{Size, Versus};
 use anyhow::Context;
 use bench::{Multigets, Pace, Plan, Progress};
 use console::admin::Admin;
@@ -35,6 +36,9 @@ const IN_FLIGHT: [usize; 17] =
 /// may be too late what is in time with more. Fewer, and what the machine does for a few seconds is
 /// taken for what servers can do.
 const LATE_MAX: usize = 3;
+
+/// Connections of each thread; each takes as many commands at once as it is given.
+const CONNECTIONS: usize = 16;
 
 /// Requests in flight before a load is measured: hot keys are found and copied meanwhile.
 const WARM_IN_FLIGHT: usize = 64;
@@ -118,9 +122,9 @@ impl Row {
 struct Field {
     redis: Redis,
     keyway: Keyway,
-    cluster: RedisLoad,
-    nutcracker: Option<RedisLoad>,
-    gateway: RedisLoad,
+    cluster: RivalLoad,
+    nutcracker: Option<RivalLoad>,
+    gateway: RivalLoad,
     assisted: Multigets,
     p99: Duration,
 }
@@ -137,38 +141,28 @@ impl Versus {
     }
 }
 
-/// Nodes of each side, and partitions of Keyway's keyspace.
-type Size = (u16, u32);
-
 impl Versus {
-    /// Whether it is to be compared.
-    pub fn is_asked_for(&self) -> bool {
-        self.versus.is_some()
-    }
-
-    /// Compares under this load, or under all. `plan` makes a plan for the cluster that is at these
-    /// addresses.
-    ///
-    /// # Errors
-    ///
-    /// If servers do not start or do not answer.
-    pub fn compare(
+    /// At equal tails, with equal shares of a processor.
+    pub(super) fn compare_shares(
         &self,
         json: bool,
         (nodes, partitions): Size,
         load: Option<(Mix, Distribution)>,
-        plan: impl FnOnce(Vec<SocketAddr>, &str) -> Result<Plan, Failure>,
+        plan: impl Fn(Vec<SocketAddr>, &str) -> Result<Plan, Failure>,
     ) -> Result<Verdict, Failure> {
         if !nodes.is_power_of_two() {
             return Err(Failure::usage("--versus: a power of two of --nodes"));
         }
         let directory = tempfile::tempdir().context("no directory for servers")?;
         note!("starting {nodes} nodes of each ...");
-        let keyway = Keyway::start(directory.path(), nodes, partitions)?;
+        // Each key on one of them, as in a Redis Cluster of masters.
+        let (replicas, engine) = (1, Engine::Memory);
+        let shape = Shape { nodes, partitions, replicas, engine, limited: true };
+        let keyway = Keyway::start(directory.path(), shape)?;
         let redis = Redis::start(directory.path(), nodes)?;
         let plan = plan(vec![keyway.service], KEYSPACE)?;
         can_send(&plan)?;
-        let open = |target| RedisLoad::open(&target, plan.threads, plan.deadline);
+        let open = |target| RivalLoad::open(&target, plan.threads, CONNECTIONS, plan.deadline);
         let map = Admin::new(&[keyway.admin], ANSWER_WAIT_MAX).map()?;
         let field = Field {
             cluster: open(Target::Cluster(redis.addresses.clone()))?,

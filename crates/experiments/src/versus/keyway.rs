@@ -1,7 +1,7 @@
-//! A Keyway cluster of processes: limited nodes, and a switch, a controller and a gateway that are
-//! not.
+//! A Keyway cluster of processes: nodes that can be limited, and a switch, a controller and a gateway
+//! that are not.
 
-use super::process::{Limited, Process};
+use super::process::{Process, Server};
 use super::work::{LOOK_AGAIN, Work, free_addresses, wait};
 use crate::served::Served;
 use anyhow::{Context, Result, anyhow};
@@ -14,7 +14,7 @@ use std::time::Duration;
 /// A cluster that runs until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Keyway {
-    nodes: Vec<Limited>,
+    nodes: Vec<Server>,
     node_admins: Vec<SocketAddr>,
     /// Switch and controller.
     rack: Vec<Process>,
@@ -30,12 +30,32 @@ pub(crate) struct Keyway {
 /// The keyspace of all keys.
 pub(crate) const KEYSPACE: &str = "default";
 
+/// What a cluster is to be like.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Shape {
+    pub(super) nodes: u16,
+    pub(super) partitions: u32,
+    pub(super) replicas: u8,
+    pub(super) engine: Engine,
+    /// Whether nodes get shares of a processor.
+    pub(super) limited: bool,
+}
+
+/// Where nodes keep data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Engine {
+    Memory,
+    /// On disk, synced before a write is answered.
+    Durable,
+}
+
 /// How long a role may take to answer, also when it has to wait for its share.
 const ANSWER_WAIT: Duration = Duration::from_secs(10);
 
 impl Keyway {
-    /// Starts one with so many nodes, each key on one of them as in a Redis Cluster of masters.
-    pub(crate) fn start(directory: &Path, count: u16, partitions: u32) -> Result<Self> {
+    /// Starts one.
+    pub(super) fn start(directory: &Path, shape: Shape) -> Result<Self> {
+        let Shape { nodes: count, partitions, replicas, engine, limited } = shape;
         let mut free = free_addresses(4 + 2 * usize::from(count))?.into_iter();
         let mut next = || free.next().expect("as many as asked for");
         let [service, switch_admin, admin, redis] = std::array::from_fn(|_| next());
@@ -44,12 +64,16 @@ impl Keyway {
             "[cluster]\nseed = 7\n\n[switch]\nservice = \"{service}\"\n\
              admin = \"{switch_admin}\"\nthreads = 1\n\n[controller]\nadmin = \"{admin}\"\n\
              data = {data:?}\n\n[[keyspace]]\nname = \"{KEYSPACE}\"\n\
-             kind = \"hash\"\npartitions = {partitions}\nreplicas = 1\n"
+             kind = \"hash\"\npartitions = {partitions}\nreplicas = {replicas}\n"
         );
         let mut node_admins = Vec::new();
         for id in 1..=count {
             let (listen, admin) = (next(), next());
             write!(text, "\n[[node]]\nid = {id}\nlisten = \"{listen}\"\nadmin = \"{admin}\"\n")?;
+            if engine == Engine::Durable {
+                let data = directory.join(format!("node-{id}"));
+                write!(text, "engine = \"fjall\"\nsync = \"always\"\ndata = {data:?}\n")?;
+            }
             node_admins.push(admin);
         }
         let config = directory.join("keyway.toml");
@@ -62,7 +86,8 @@ impl Keyway {
         };
         let start = |id: u16| {
             let arguments = role(&["node", "--id", &id.to_string()]);
-            Limited::start(&program, &arguments, directory, &format!("keyway-{id}"))
+            let group = limited.then(|| format!("keyway-{id}"));
+            Server::start(&program, &arguments, directory, group.as_deref())
         };
         let nodes = (1..=count).map(start).collect::<Result<Vec<_>>>()?;
         let roles = [role(&["switch"]), role(&["controller"])];
@@ -96,7 +121,7 @@ impl Keyway {
         for process in self.rack.iter().chain(gateway) {
             between += process.cpu()?;
         }
-        let nodes = self.nodes.iter().map(Limited::cpu).sum::<Result<Duration>>()?;
+        let nodes = self.nodes.iter().map(Server::cpu).sum::<Result<Duration>>()?;
         let served = metrics.iter().map(|text| Served::of(text).work).collect();
         Ok(Work { served, nodes, between })
     }

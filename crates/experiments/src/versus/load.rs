@@ -1,95 +1,26 @@
-//! Redis clients under load: the keys and values of the native client's load threads, sent with the
-//! `redis` crate, in a closed loop.
+//! Clients of others' servers under load: the keys and values of the native client's load threads,
+//! sent by the usual client of each, in a closed loop.
 
+use super::connection::{Connection, Question, Target, Trouble};
 use anyhow::{Context, Result, anyhow, bail};
 use bench::{Pace, Plan};
 use console::exit::Failure;
 use futures_util::future::try_join_all;
 use machine::Instant;
-use redis::aio::MultiplexedConnection;
-use redis::cluster::ClusterClient;
-use redis::cluster_async::ClusterConnection;
-use redis::{
-    AsyncConnectionConfig, Cmd, FromRedisValue, IntoConnectionInfo, RedisConnectionInfo,
-    RedisResult,
-};
 use runtime::clock::Clock;
 use std::cell::RefCell;
-use std::net::SocketAddr;
 use std::time::Duration;
 use tokio::runtime::Runtime;
 use workload::{Ending, Generator, Op, OpKind, Population, Recorder, Summary, Values};
 
-/// What clients connect to.
-#[derive(Clone, Debug)]
-pub(crate) enum Target {
-    /// A Redis Cluster with these servers: the client finds the server of each key.
-    Cluster(Vec<SocketAddr>),
-    /// One address.
-    One(SocketAddr),
-}
-
-/// Connections of each thread; each takes as many commands at once as it is given.
-const CONNECTIONS: usize = 16;
-
 /// Threads with their connections.
-pub(crate) struct RedisLoad {
+pub(crate) struct RivalLoad {
     lanes: Vec<Lane>,
 }
 
 struct Lane {
     runtime: Runtime,
     connections: Vec<Connection>,
-}
-
-#[derive(Clone)]
-enum Connection {
-    Cluster(ClusterConnection),
-    One(MultiplexedConnection),
-}
-
-impl Connection {
-    async fn open(target: &Target, deadline: Duration) -> Result<Self> {
-        match target {
-            Target::Cluster(servers) => {
-                let servers: Vec<String> =
-                    servers.iter().map(|at| format!("redis://{at}")).collect();
-                let client = ClusterClient::builder(servers);
-                let client = client.response_timeout(deadline).connection_timeout(deadline);
-                let client = client.build().context("no cluster client")?;
-                let connection = client.get_async_connection().await;
-                Ok(Self::Cluster(connection.context("Redis Cluster does not answer")?))
-            }
-            Target::One(at) => {
-                // nutcracker hangs up on what it does not know.
-                let plain = RedisConnectionInfo::default().set_skip_set_lib_name();
-                let info =
-                    format!("redis://{at}").into_connection_info()?.set_redis_settings(plain);
-                let config = AsyncConnectionConfig::new()
-                    .set_response_timeout(Some(deadline))
-                    .set_connection_timeout(Some(deadline));
-                let client = redis::Client::open(info)?;
-                let connection = client.get_multiplexed_async_connection_with_config(&config).await;
-                Ok(Self::One(connection.with_context(|| format!("{at} does not answer"))?))
-            }
-        }
-    }
-
-    /// Does an operation; of one that reads, the values.
-    async fn values(&mut self, op: &Op, command: &Cmd) -> RedisResult<Vec<Option<Vec<u8>>>> {
-        match op {
-            Op::Mget { .. } => self.ask(command).await,
-            Op::Get { .. } => Ok(vec![self.ask(command).await?]),
-            _ => self.ask::<()>(command).await.map(|()| Vec::new()),
-        }
-    }
-
-    async fn ask<T: FromRedisValue>(&mut self, command: &Cmd) -> RedisResult<T> {
-        match self {
-            Self::Cluster(connection) => command.query_async(connection).await,
-            Self::One(connection) => command.query_async(connection).await,
-        }
-    }
 }
 
 /// What the tasks of a thread share.
@@ -103,13 +34,18 @@ struct Desk<'a, S> {
     wrong_values: u64,
 }
 
-impl RedisLoad {
-    /// Opens all connections.
-    pub(crate) fn open(target: &Target, threads: usize, deadline: Duration) -> Result<Self> {
+impl RivalLoad {
+    /// Opens so many connections for each thread; each takes as many requests at once as it is given.
+    pub(crate) fn open(
+        target: &Target,
+        threads: usize,
+        connections: usize,
+        deadline: Duration,
+    ) -> Result<Self> {
         let lane = |_| {
             let mut builder = tokio::runtime::Builder::new_current_thread();
             let runtime = builder.enable_all().build().context("no asynchronous runtime")?;
-            let open = (0..CONNECTIONS).map(|_| Connection::open(target, deadline));
+            let open = (0..connections).map(|_| Connection::open(target, deadline));
             let connections = runtime.block_on(try_join_all(open))?;
             Ok(Lane { runtime, connections })
         };
@@ -195,14 +131,15 @@ async fn task<S: FnMut(Instant) -> Option<Op>>(
     desk: &RefCell<Desk<'_, S>>,
 ) -> Result<()> {
     loop {
-        let (op, command, began) = {
+        let (op, question, began) = {
             let desk = &mut *desk.borrow_mut();
             let began = desk.clock.now();
             let Some(op) = (desk.source)(began) else { return Ok(()) };
             desk.stamp += 1;
-            (op.clone(), command(desk.plan, &op, desk.stamp)?, began)
+            let question = question(desk.plan, &op, desk.stamp)?;
+            (op, question, began)
         };
-        let answer = connection.values(&op, &command).await;
+        let answer = connection.ask(question).await;
         let desk = &mut *desk.borrow_mut();
         let ending = match answer {
             Ok(found) => {
@@ -210,8 +147,8 @@ async fn task<S: FnMut(Instant) -> Option<Op>>(
                 Ending::Done
             }
             // As for Keyway's own clients: it counts against the servers, and the load goes on.
-            Err(error) if error.is_timeout() => Ending::Unknown,
-            Err(error) => return Err(error).context("a server failed"),
+            Err(Trouble::Late) => Ending::Unknown,
+            Err(Trouble::Failed(error)) => return Err(error.context("a server failed")),
         };
         let took = desk.clock.now().since(began);
         desk.recorder.record(op.kind(), ending, took);
@@ -230,23 +167,19 @@ fn is_wrong(op: &Op, found: &[Option<Vec<u8>>]) -> bool {
     })
 }
 
-/// The command for an operation.
-fn command(plan: &Plan, op: &Op, stamp: u64) -> Result<Cmd> {
-    let mut command = Cmd::new();
-    match op {
-        Op::Get { key } => command.arg("GET").arg(plan.names.name(*key)),
+/// What is asked for an operation.
+fn question(plan: &Plan, op: &Op, stamp: u64) -> Result<Question> {
+    let name = |key: &u64| plan.names.name(*key).to_vec();
+    Ok(match op {
+        Op::Get { key } => Question::Get { key: name(key) },
         Op::Put { key } => {
             let mut value = Vec::new();
             plan.values.write(*key, stamp, &mut value);
-            command.arg("SET").arg(plan.names.name(*key)).arg(value)
+            Question::Set { key: name(key), value }
         }
-        Op::Mget { keys } => {
-            command.arg("MGET");
-            keys.iter().fold(&mut command, |command, key| command.arg(plan.names.name(*key)))
-        }
+        Op::Mget { keys } => Question::Mget { keys: keys.iter().map(name).collect() },
         _ => bail!("only gets, puts and mgets are compared"),
-    };
-    Ok(command)
+    })
 }
 
 /// Whether all operations of a plan can be sent.
@@ -311,7 +244,7 @@ mod tests {
         let silent = TcpListener::bind("127.0.0.1:0").unwrap();
         let target = Target::One(silent.local_addr().unwrap());
         let plan = plan();
-        let load = RedisLoad::open(&target, plan.threads, plan.deadline).unwrap();
+        let load = RivalLoad::open(&target, plan.threads, IN_FLIGHT, plan.deadline).unwrap();
         let endings = load.measure(&plan).unwrap().all.endings;
         assert_eq!((endings.unknown, endings.total()), (IN_FLIGHT as u64, IN_FLIGHT as u64));
         let refused = load.load(&plan).unwrap_err().to_string();

@@ -37,31 +37,34 @@ impl Process {
     }
 }
 
-/// A process with a limit of its own.
+/// A process that may have a limit of its own.
 #[derive(Debug)]
-pub(crate) struct Limited {
+pub(crate) struct Server {
     // Dropped first: a group with processes cannot be removed.
     process: Process,
-    group: Group,
+    group: Option<Group>,
 }
 
-impl Limited {
-    /// Starts a program, without a limit yet; `name` tells it from others of this program.
+impl Server {
+    /// Starts a program, without a limit yet, in a control group of this name if it is to have one.
     pub(crate) fn start(
         program: &str,
         arguments: &[String],
         logs: &Path,
-        name: &str,
+        group: Option<&str>,
     ) -> Result<Self> {
-        let group = Group::new(&format!("keyway-bench-{}-{name}", std::process::id()))?;
+        let name = |group| format!("keyway-bench-{}-{group}", std::process::id());
+        let group = group.map(|group| Group::new(&name(group))).transpose()?;
         let process = Process::start(program, arguments, logs)?;
-        group.take(process.0.pid())?;
+        if let Some(group) = &group {
+            group.take(process.0.pid())?;
+        }
         Ok(Self { process, group })
     }
 
     /// Sets what share of one processor it gets; `None`: all it wants.
     pub(crate) fn limit(&self, share: Option<f64>) -> Result<()> {
-        self.group.limit(share)
+        self.group.as_ref().map_or(Ok(()), |group| group.limit(share))
     }
 
     /// Processor time so far.

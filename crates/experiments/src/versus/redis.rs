@@ -1,6 +1,6 @@
 //! A Redis Cluster of masters, and nutcracker before the same servers.
 
-use super::process::{Limited, Process};
+use super::process::{Process, Server};
 use super::work::{Work, free_addresses, wait};
 use anyhow::{Context, Result};
 use console::note;
@@ -13,7 +13,7 @@ use std::time::Duration;
 /// Servers that run until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Redis {
-    nodes: Vec<Limited>,
+    nodes: Vec<Server>,
     /// Where the servers listen.
     pub(crate) addresses: Vec<SocketAddr>,
     nutcracker: Option<(Process, SocketAddr)>,
@@ -59,7 +59,7 @@ impl Redis {
 
     /// What was done so far.
     pub(crate) fn work(&self) -> Result<Work> {
-        let nodes = self.nodes.iter().map(Limited::cpu).sum::<Result<Duration>>()?;
+        let nodes = self.nodes.iter().map(Server::cpu).sum::<Result<Duration>>()?;
         let between = match &self.nutcracker {
             Some((process, _)) => process.cpu()?,
             None => Duration::ZERO,
@@ -69,7 +69,7 @@ impl Redis {
     }
 }
 
-fn start(directory: &Path, index: usize, at: SocketAddr, bus: SocketAddr) -> Result<Limited> {
+fn start(directory: &Path, index: usize, at: SocketAddr, bus: SocketAddr) -> Result<Server> {
     let (port, bus) = (at.port().to_string(), bus.port().to_string());
     let (home, nodes) = (directory.display().to_string(), format!("redis-{index}.conf"));
     let arguments = [
@@ -86,8 +86,8 @@ fn start(directory: &Path, index: usize, at: SocketAddr, bus: SocketAddr) -> Res
         ["--loglevel", "warning"],
     ];
     let arguments: Vec<String> = arguments.iter().flatten().map(|it| (*it).to_owned()).collect();
-    Limited::start("redis-server", &arguments, directory, &format!("redis-{index}"))
-        .context("is redis-server installed? apt-get install redis-server")
+    Server::start("redis-server", &arguments, directory, Some(&format!("redis-{index}")))
+        .context(INSTALL_REDIS)
 }
 
 /// Makes a cluster of servers.
@@ -138,6 +138,47 @@ fn nutcracker(directory: &Path, servers: &[SocketAddr]) -> Result<Option<(Proces
     wait("nutcracker listens", || Ok(TcpStream::connect(at).is_ok()))?;
     Ok(Some((process, at)))
 }
+
+/// A Redis server and its replicas, all of which sync each write to disk.
+#[derive(Debug)]
+pub(crate) struct Durable {
+    _servers: Vec<Process>,
+    /// Where clients connect.
+    pub(crate) primary: SocketAddr,
+}
+
+impl Durable {
+    /// Starts one with so many replicas, with their files below `directory`.
+    pub(crate) fn start(directory: &Path, replicas: usize) -> Result<Self> {
+        let free = free_addresses(1 + replicas)?;
+        let primary = *free.first().context("one address was asked for")?;
+        let mut servers = Vec::new();
+        for (index, at) in free.iter().enumerate() {
+            let home = directory.join(format!("redis-{index}"));
+            std::fs::create_dir(&home).context("no directory for Redis")?;
+            let (port, home) = (at.port().to_string(), home.display().to_string());
+            let mut arguments: Vec<&str> = vec!["--bind", "127.0.0.1", "--port", &port];
+            arguments.extend(["--dir", &home, "--save", "", "--loglevel", "warning"]);
+            arguments.extend(["--appendonly", "yes", "--appendfsync", "always"]);
+            let of = format!("127.0.0.1 {}", primary.port());
+            if index > 0 {
+                arguments.extend(["--replicaof", &of]);
+            }
+            let arguments: Vec<String> = arguments.into_iter().map(str::to_owned).collect();
+            let server = Process::start("redis-server", &arguments, directory);
+            servers.push(server.context(INSTALL_REDIS)?);
+        }
+        wait("redis-server has all replicas", || {
+            let client = redis::Client::open(format!("redis://{primary}"))?;
+            let Ok(mut connection) = client.get_connection() else { return Ok(false) };
+            let info: String = redis::cmd("INFO").arg("replication").query(&mut connection)?;
+            Ok(info.lines().filter(|line| line.contains("state=online")).count() == replicas)
+        })?;
+        Ok(Self { _servers: servers, primary })
+    }
+}
+
+const INSTALL_REDIS: &str = "is redis-server installed? apt-get install redis-server";
 
 /// Commands about keys that a server has carried out.
 fn served(at: &SocketAddr) -> Result<u64> {
