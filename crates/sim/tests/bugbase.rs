@@ -116,9 +116,9 @@ fn homes_that_remember_delegations_are_not_left_without_an_order() {
     });
 }
 
-/// A controller began with an older store, in a term by its own clock. The one that was then started
-/// with the newest store had a slower clock, was refused by all members, and gave no orders for as
-/// long as that clock was behind.
+/// A controller began with an older store, in a term by its own clock. The one that was then
+/// started with the newest store had a slower clock, was refused by all members, and gave no orders
+/// for as long as that clock was behind.
 #[test]
 fn controllers_with_slow_clocks_take_up_stores_that_were_put_back() {
     hold(Profile::Restores, |options| {

@@ -288,7 +288,12 @@ fn text_of(pace: Pace) -> String {
 fn parameters(sides: &[Side; 2], at: &Path, sync: Duration) -> String {
     let [Side { plan, .. }, other] = sides;
     format!(
-        "sides         keyway: {COPIES} nodes with fjall, switch and controller, each a process; {}\n         copies        {COPIES} of each key; a write is answered when all have synced it\n         disk          {}: one fdatasync takes {}\n         keys          {}, key {} bytes, value {} bytes, {}\n         clients       {} thread(s); seed {}\n         trials        {ROUNDS} rounds of {} s, both sides in turns; medians\n",
+        "sides         keyway: {COPIES} nodes with fjall, switch, controller, each a process; {}\n\
+         copies        {COPIES} of each key; a write is answered when all have synced it\n\
+         disk          {}: one fdatasync takes {}\n\
+         keys          {}, key {} bytes, value {} bytes, {}\n\
+         clients       {} thread(s); seed {}\n\
+         trials        {ROUNDS} rounds of {} s, both sides in turns; medians\n",
         other.arm.name(),
         at.display(),
         micros(u64::try_from(sync.as_micros()).unwrap_or(u64::MAX)),

@@ -1,5 +1,5 @@
-//! A Keyway cluster of processes: nodes that can be limited, and a switch, a controller and a gateway
-//! that are not.
+//! A Keyway cluster of processes: nodes that can be limited, and a switch, a controller and a
+//! gateway that are not.
 
 use super::process::{Process, Server};
 use super::work::{LOOK_AGAIN, Work, free_addresses, wait};

@@ -35,7 +35,8 @@ struct Desk<'a, S> {
 }
 
 impl RivalLoad {
-    /// Opens so many connections for each thread; each takes as many requests at once as it is given.
+    /// Opens so many connections for each thread; each takes as many requests at once as it is
+    /// given.
     pub(crate) fn open(
         target: &Target,
         threads: usize,

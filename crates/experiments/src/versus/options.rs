@@ -22,9 +22,9 @@ pub struct Versus {
     #[arg(conflicts_with_all =
         ["embedded", "load", "workload", "rate", "in_flight", "shift", "multigets"])]
     pub(super) versus: Option<Rival>,
-    /// With --versus redis-cluster: what share of one processor each server process gets, by control groups.
-    /// Without it 0.03, and 0.06 under multigets: what is left of two processors then still
-    /// suffices for clients and switch.
+    /// With --versus redis-cluster: what share of one processor each server process gets, by
+    /// control groups. Without it 0.03, and 0.06 under multigets: what is left of two processors
+    /// then still suffices for clients and switch.
     #[arg(long, value_name = "SHARE", value_parser = share)]
     pub(super) cpu_share: Option<f64>,
     /// With --versus redis-cluster: what the 99th percentile may be.
