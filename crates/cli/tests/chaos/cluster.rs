@@ -155,6 +155,26 @@ impl Cluster {
         self.ask_status(&self.members.admins())
     }
 
+    /// The switch that is active.
+    pub(crate) fn active_switch(&self) -> Role {
+        let status = self.status().unwrap_or_else(|why| panic!("who is active? {why}"));
+        Role::Switch(u8::try_from(status.active_switch).expect("there are two"))
+    }
+
+    /// Asks a process to end, and waits until it has; what it has printed.
+    pub(crate) fn terminate(&mut self, role: Role) -> String {
+        self.members.signal(role, Signal::SIGTERM);
+        let ended = self.watch.clone().wait_for(END_WAIT_MAX, || match self.members.end(role) {
+            Some(status) if status.success() => Ok(()),
+            Some(status) => Err(status.to_string()),
+            None => Err("it has not ended".into()),
+        });
+        ended.unwrap_or_else(|why| panic!("{role}: {why}"));
+        let printed = self.members.printed(role).unwrap_or_default();
+        self.members.kill(role);
+        printed
+    }
+
     /// Datagrams that both switches have dealt with in the kernel since they were started last.
     pub(crate) fn in_kernel(&self) -> u64 {
         let count = |index| self.count(Role::Switch(index), &SWITCH_IN_KERNEL);
@@ -248,6 +268,9 @@ impl Cluster {
         self.hosts().set_links(links);
     }
 }
+
+/// How long a process may take to end: it waits for others for ten seconds at most.
+const END_WAIT_MAX: Duration = Duration::from_secs(15);
 
 /// Threads of each gateway.
 const GATEWAY_WORKERS: u8 = 2;

@@ -6,8 +6,9 @@
 //! write one, for longer than a takeover takes.
 
 use crate::cluster::Cluster;
+use crate::cluster::Size;
 use crate::folder::Folder;
-use crate::probes::while_asked;
+use crate::probes::{SMALL, Setting, while_asked};
 use crate::takeover::{SITES, decide, leader};
 use client::Options;
 use lab::process::tied;
@@ -50,7 +51,9 @@ pub(crate) struct Awakening {
 /// Has a leader stopped, another one lead, and the first go on.
 pub(crate) fn measure(folder: Folder) -> Awakening {
     let deadline = Options::default().deadline;
-    while_asked(Controllers::Sites(SITES), folder, deadline, |cluster, requests| {
+    let size = Size { controllers: Controllers::Sites(SITES), ..SMALL.size };
+    let setting = Setting { size, ..SMALL };
+    while_asked(&setting, folder, deadline, |cluster, requests| {
         let old = Role::Controller(leader(cluster));
         let members = members(cluster);
         let before = refused(cluster, &members);

@@ -18,6 +18,8 @@ mod folder;
 #[cfg(test)]
 mod front;
 #[cfg(test)]
+mod handover;
+#[cfg(test)]
 mod outage;
 #[cfg(test)]
 mod probes;
@@ -44,6 +46,7 @@ mod watchdog;
 mod tests {
     use crate::deposed;
     use crate::folder::Folder;
+    use crate::handover;
     use crate::outage;
     use crate::redis_run::{self, Trouble};
     use crate::redis_user::Mutant;
@@ -62,6 +65,11 @@ mod tests {
 
     /// Kills of which the outages are measured.
     const KILLS: u8 = 21;
+    /// How often the active switch is killed for that.
+    const SWITCH_KILLS: u8 = 6;
+    /// Half of sixteen nodes, and how often they are killed.
+    const HALF: u8 = 8;
+    const HALF_KILLS: u8 = 2;
     /// What is measured on an idle machine is well below a second; a busy one is given more.
     const OUTAGE_P99_MAX: Duration = Duration::from_secs(5);
 
@@ -142,6 +150,60 @@ mod tests {
             "{KILLS} nodes killed one after the other; until a key answered again:\n{outages}"
         );
         assert!(outages.p99() < OUTAGE_P99_MAX, "{outages}");
+    }
+
+    #[test]
+    fn all_keys_answer_again_soon_after_the_active_switch_was_killed() {
+        let _alone = MACHINE.lock().unwrap_or_else(PoisonError::into_inner);
+        let _watchdog = Watchdog::start(SETTLING_MAX);
+        let kills = setting("CHAOS_KILLS").map_or(SWITCH_KILLS, |it| it as u8);
+        let outages = outage::measure_switches(kills, Folder::new("switches"));
+        println!("the active switch killed {kills} times; until a key answered again:\n{outages}");
+        assert!(outages.p99() < OUTAGE_P99_MAX, "{outages}");
+    }
+
+    /// `CHAOS_AT_ONCE` says how many are killed at once, instead of half of all; `CHAOS_KILLS` how
+    /// often.
+    #[test]
+    fn half_of_all_nodes_are_killed_at_once_and_what_has_somebody_left_soon_answers_again() {
+        let _alone = MACHINE.lock().unwrap_or_else(PoisonError::into_inner);
+        let _watchdog = Watchdog::start(SETTLING_MAX);
+        let at_once = setting("CHAOS_AT_ONCE").map_or(HALF, |it| it as u8);
+        let times = setting("CHAOS_KILLS").map_or(HALF_KILLS, |it| it as u8);
+        let outages = outage::measure_many(at_once, times, Folder::new("half"));
+        println!(
+            "{at_once} of 16 nodes killed at once, {times} times; until a key answered \
+             again:\n{outages}"
+        );
+        assert!(outages.p99() < OUTAGE_P99_MAX, "{outages}");
+    }
+
+    /// How often a switch is asked to hand over.
+    const HAND_OVERS: u8 = 4;
+
+    #[test]
+    fn no_request_fails_while_a_switch_hands_over() {
+        let _alone = MACHINE.lock().unwrap_or_else(PoisonError::into_inner);
+        let _watchdog = Watchdog::start(SETTLING_MAX);
+        let handed = handover::measure(Plane::User, HAND_OVERS, Folder::new("handover"));
+        println!("user space: {handed}");
+        assert!(handed.failed.is_empty(), "{handed}");
+        assert!(handed.requests() > ASKED_MIN, "{handed}");
+    }
+
+    #[test]
+    fn no_request_fails_while_a_switch_in_the_kernel_hands_over() {
+        let test = "no_request_fails_while_a_switch_in_the_kernel_hands_over";
+        if let Err(why) = Program::load("10.0.0.1:7700".parse().unwrap(), None) {
+            return skip::report(test, &why.to_string());
+        }
+        let _alone = MACHINE.lock().unwrap_or_else(PoisonError::into_inner);
+        let _watchdog = Watchdog::start(SETTLING_MAX);
+        let handed = handover::measure(Plane::Xdp, HAND_OVERS, Folder::new("handover-xdp"));
+        println!("xdp: {handed}; {} datagrams in the kernel", handed.in_kernel);
+        assert!(handed.failed.is_empty(), "{handed}");
+        assert!(handed.requests() > ASKED_MIN, "{handed}");
+        assert!(handed.in_kernel > 0, "the switches were in the kernel");
     }
 
     #[test]

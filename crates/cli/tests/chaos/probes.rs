@@ -5,25 +5,46 @@ use crate::folder::Folder;
 use crate::watch::{RaiseOnDrop, Watch};
 use client::blocking::Space;
 use client::{Options, Outcome, PutOptions};
-use lab::redundant::Controllers;
 use machine::Instant;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
-/// Every chain has all three nodes.
+/// What is asked, and of whom.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Setting {
+    pub(crate) size: Size,
+    pub(crate) keyspace: &'static str,
+    /// Keys, spread over the partitions; each is read by one thread and written by another.
+    pub(crate) keys: u8,
+    /// How long a thread rests between two requests: what is measured is late by this at most, and
+    /// the machine is not measured instead of Keyway.
+    pub(crate) rest: Duration,
+}
+
 pub(crate) const NODES: u8 = 3;
-const CLIENTS: u8 = 2;
-const KEYSPACE: &str = "\
-    [[keyspace]]\nname = \"default\"\nkind = \"hash\"\npartitions = 6\nreplicas = 3\n";
-/// Keys, spread over the partitions; each is read by one thread and written by another.
-const KEYS: u8 = 8;
-/// How many there are.
-pub(crate) const PROBERS: usize = 2 * KEYS as usize;
-/// How long a thread rests between two requests: what is measured is late by this at most, and the
-/// machine is not measured instead of Keyway.
-const REST: Duration = Duration::from_millis(5);
+
+/// Every chain has all three nodes.
+pub(crate) const SMALL: Setting = Setting {
+    size: Size::new(NODES, 2),
+    keyspace: "[[keyspace]]\nname = \"default\"\nkind = \"hash\"\npartitions = 6\nreplicas = 3\n",
+    keys: 8,
+    rest: Duration::from_millis(5),
+};
+
+impl Setting {
+    /// How many threads ask.
+    pub(crate) fn probers(&self) -> usize {
+        2 * usize::from(self.keys)
+    }
+
+    /// What a thread asks for: keys whose first bytes are far from each other.
+    pub(crate) fn key(&self, prober: usize) -> Vec<u8> {
+        let first = prober / 2 * 256 / usize::from(self.keys);
+        [&[u8::try_from(first).expect("below 256")], &b"-key"[..]].concat()
+    }
+}
 
 /// A request, and what became of it.
 #[derive(Debug)]
@@ -39,25 +60,24 @@ pub(crate) struct Asked {
 /// Starts a cluster, and has it asked all the time while `work` does something to it. Each request
 /// waits for its answer for as long as `deadline`.
 pub(crate) fn while_asked<T>(
-    controllers: Controllers,
+    setting: &Setting,
     folder: Folder,
     deadline: Duration,
     work: impl FnOnce(&mut Cluster, &Receiver<Asked>) -> T,
 ) -> T {
-    let size = Size { controllers, ..Size::new(NODES, CLIENTS) };
-    let mut cluster = Cluster::start(size, KEYSPACE, folder);
+    let mut cluster = Cluster::start(setting.size, setting.keyspace, folder);
     let options = Options { deadline, ..Options::default() };
     let watch = cluster.watch.clone();
-    let spaces: Vec<Space> = (0..CLIENTS)
+    let spaces: Vec<Space> = (0..setting.size.clients)
         .map(|host| cluster.client(host, options).keyspace("default").expect("all is up"))
         .collect();
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let (sender, requests) = channel();
-        for prober in 0..PROBERS {
+        for prober in 0..setting.probers() {
             let space = &spaces[prober % spaces.len()];
             let (stop, watch, sender) = (&stop, &watch, sender.clone());
-            scope.spawn(move || probe(prober, space, watch, stop, &sender));
+            scope.spawn(move || probe((setting, prober), space, watch, stop, &sender));
         }
         // Ends the probers also if the test fails, or they would be waited for in vain.
         let _stop = RaiseOnDrop(&stop);
@@ -70,8 +90,14 @@ pub(crate) fn is_read(prober: usize) -> bool {
     prober.is_multiple_of(2)
 }
 
-fn probe(prober: usize, space: &Space, watch: &Watch, stop: &AtomicBool, asked: &Sender<Asked>) {
-    let key = format!("key-{}", prober / 2).into_bytes();
+fn probe(
+    (setting, prober): (&Setting, usize),
+    space: &Space,
+    watch: &Watch,
+    stop: &AtomicBool,
+    asked: &Sender<Asked>,
+) {
+    let key = setting.key(prober);
     while !stop.load(Ordering::Relaxed) {
         let called = watch.now();
         let failure = if is_read(prober) {
@@ -83,7 +109,7 @@ fn probe(prober: usize, space: &Space, watch: &Watch, stop: &AtomicBool, asked: 
         if asked.send(Asked { prober, called, returned, failure }).is_err() {
             return;
         }
-        watch.wait_until(returned + REST);
+        watch.wait_until(returned + setting.rest);
     }
 }
 

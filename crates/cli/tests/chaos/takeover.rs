@@ -2,9 +2,10 @@
 //! long it takes until another one has decided something, and what clients notice of it.
 
 use crate::cluster::Cluster;
+use crate::cluster::Size;
 use crate::etcd;
 use crate::folder::Folder;
-use crate::probes::{Asked, PROBERS, percentile, while_asked};
+use crate::probes::{Asked, SMALL, Setting, percentile, while_asked};
 use crate::run::COMPLETE_WAIT_MAX;
 use client::Options;
 use cluster::{HotPolicy, KeyspaceKind};
@@ -94,7 +95,9 @@ pub(crate) fn can_be() -> Result<(), String> {
 /// Takes the leader away so many times for each fault, and back again, while clients ask.
 pub(crate) fn measure(times: usize, folder: Folder) -> Vec<Takeovers> {
     let deadline = Options::default().deadline;
-    while_asked(Controllers::Sites(SITES), folder, deadline, |cluster, requests| {
+    let size = Size { controllers: Controllers::Sites(SITES), ..SMALL.size };
+    let setting = Setting { size, ..SMALL };
+    while_asked(&setting, folder, deadline, |cluster, requests| {
         let measured = FAULTS.map(|fault| {
             let mut takeovers = Takeovers {
                 fault,
@@ -196,7 +199,7 @@ impl Takeovers {
 /// All that was asked until everybody has asked once more: what was asked before has its answer by
 /// then, or none.
 fn until_all_ask_again(requests: &Receiver<Asked>, end: Instant) -> Vec<Asked> {
-    let (mut all, mut waiting) = (Vec::new(), (0..PROBERS).collect::<BTreeSet<_>>());
+    let (mut all, mut waiting) = (Vec::new(), (0..SMALL.probers()).collect::<BTreeSet<_>>());
     while !waiting.is_empty() {
         let asked = requests.recv_timeout(ASKED_WAIT_MAX).expect("everybody goes on asking");
         if asked.called >= end {

@@ -2,12 +2,12 @@
 
 use crate::cluster::Cluster;
 use crate::folder::Folder;
-use crate::probes::{Asked, percentile, while_asked};
+use crate::probes::{Asked, SMALL, percentile, while_asked};
 use crate::run::COMPLETE_WAIT_MAX;
 use client::Options;
 use lab::links::Link;
 use lab::place::Place;
-use lab::redundant::{Controllers, Role};
+use lab::redundant::Role;
 use std::fmt;
 use std::sync::mpsc::Receiver;
 use std::time::Duration;
@@ -44,7 +44,7 @@ pub(crate) struct Absence {
 /// Takes the controllers away once for each reason, and back again, while clients ask.
 pub(crate) fn measure(folder: Folder) -> Vec<Absence> {
     let deadline = Options::default().deadline;
-    while_asked(Controllers::Pair, folder, deadline, |cluster, requests| {
+    while_asked(&SMALL, folder, deadline, |cluster, requests| {
         let absences = REASONS.map(|reason| {
             let complete = cluster.wait_until_complete(COMPLETE_WAIT_MAX);
             complete.unwrap_or_else(|why| panic!("before {reason:?}: {why}"));
