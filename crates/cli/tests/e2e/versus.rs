@@ -80,8 +80,10 @@ fn durable_rows(rival: &str) -> Vec<Value> {
 
 /// Which side, which kind of operation, and how many in flight.
 fn cells(rows: &[Value]) -> Vec<(&str, &str, Option<u64>)> {
-    let text = |row: &Value, name: &str| row[name].as_str().unwrap_or_default();
-    let cell = |row| (text(row, "arm"), text(row, "kind"), row["pace"]["closed"].as_u64());
+    fn cell(row: &Value) -> (&str, &str, Option<u64>) {
+        let text = |name: &str| row[name].as_str().unwrap_or_default();
+        (text("arm"), text("kind"), row["pace"]["closed"].as_u64())
+    }
     rows.iter().map(cell).collect()
 }
 
