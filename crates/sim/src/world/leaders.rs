@@ -7,7 +7,7 @@ use super::store::{Ask, Call, Said, Told};
 use super::{Master, Unit, World};
 use crate::queue::Event;
 use crate::role::Role;
-use cluster::{Mutant, Term};
+use cluster::{Incarnation, Mutant, Term};
 use controller::election::{
     DOUBT_WAIT, LEAD_FOR, LEASE_S, LOOK_PATIENCE, Meaning, RENEW_EVERY, RENEW_PATIENCE, Refusal,
     SAVE_AGAIN, STAND_AGAIN, STAND_EVERY, TAKE_PATIENCE, Vigil, WRITE_AGAIN, is_kept, overlap,
@@ -409,6 +409,19 @@ impl World {
 
     fn candidate(&mut self, index: usize) -> Option<&mut Candidate> {
         self.controllers.get_mut(index)?.candidate.as_mut()
+    }
+
+    /// Whether this incarnation of a controller still counts on itself.
+    pub(super) fn leads_still(&self, (controller, incarnation): (u16, Incarnation)) -> bool {
+        let role = Role::Controller(controller);
+        let process = self.process(role);
+        let local = process.clock.clone().read(self.now);
+        let candidate =
+            self.controllers.get(usize::from(controller)).and_then(|it| it.candidate.as_ref());
+        let tenure = candidate.and_then(|it| it.tenure.as_ref());
+        process.is_up()
+            && process.incarnation == incarnation
+            && tenure.is_some_and(|tenure| local < tenure.until)
     }
 
     /// Where the store is concerned: who has the key as far as anybody knows, and what it may hold.

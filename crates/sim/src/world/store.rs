@@ -190,6 +190,13 @@ impl World {
                 if is != (found, sign) && !(early && is.0 == found) {
                     return Said::Taken(None);
                 }
+                // Without a sign it may have been renewed since the look (T8).
+                let before = store.seat.map(|it| it.who).filter(|_| sign.is_some());
+                if before.is_some_and(|before| before != who && self.leads_still(before)) {
+                    let text = format!("controller {} leads before another one has ended", who.0);
+                    self.history.violation(text);
+                }
+                let store = &mut self.store;
                 store.revision += 1;
                 let changed = store.revision;
                 let until = local + LEASE;
