@@ -12,12 +12,13 @@ use console::answer::Answer;
 use console::chart::{grouped, micros, table};
 use console::exit::{Failure, Verdict};
 use console::{note, out};
+use runtime::clock::Clock;
 use serde::Serialize;
 use std::fs::File;
 use std::io::Write as _;
 use std::net::SocketAddr;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use workload::{Distribution, Latency, Mix, OpKind, Spec, Summary};
 
 /// Nodes of Keyway, and copies of each key on every side.
@@ -105,14 +106,14 @@ pub(super) fn compare(
     note!("starting both sides; their data is in {} ...", at.display());
     let plan = |services: Vec<SocketAddr>, keyspace: &str| {
         let plan = plan(services, keyspace)?;
-        let distribution = load.as_ref().map_or(Distribution::Uniform, |(_, keys)| keys.clone());
+        let distribution = load.as_ref().map_or(Distribution::Uniform, |(_, keys)| *keys);
         Ok(Plan { spec: Spec { distribution, ..plan.spec.clone() }, ..plan })
     };
-    let keyway = start_keyway(&at.join("durable"), Arm::Keyway, partitions, &plan)?;
+    let keyway = start_keyway(&at.join("durable"), Arm::Keyway, partitions, plan)?;
     can_send(&keyway.plan)?;
     let other = match rival {
         Arm::Keyway | Arm::Memory => {
-            start_keyway(&at.join("memory"), Arm::Memory, partitions, &plan)?
+            start_keyway(&at.join("memory"), Arm::Memory, partitions, plan)?
         }
         Arm::Etcd | Arm::Redis => start_rival(at, rival, keyway.plan.clone())?,
     };
@@ -153,12 +154,12 @@ fn parse(mix: &str) -> Mix {
 fn time_of_sync(directory: &Path) -> anyhow::Result<Duration> {
     const TIMES: usize = 201;
     let mut file = File::create(directory.join("sync")).context("cannot write to the disk")?;
-    let mut took = Vec::with_capacity(TIMES);
+    let (mut clock, mut took) = (Clock::new(), Vec::with_capacity(TIMES));
     for _ in 0..TIMES {
         file.write_all(&[0; 512])?;
-        let began = Instant::now();
+        let began = clock.now();
         file.sync_data().context("cannot sync the disk")?;
-        took.push(began.elapsed());
+        took.push(clock.now().since(began));
     }
     took.sort_unstable();
     Ok(took.get(TIMES / 2).copied().unwrap_or_default())
