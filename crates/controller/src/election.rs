@@ -167,8 +167,8 @@ mod tests {
             // A member of the store that is behind.
             (1_600, 4, false),
             (1_700, 5, false),
-            (2_699, 5, false),
-            (2_700, 5, true),
+            (1_899, 5, false),
+            (1_900, 5, true),
             (2_750, 6, false),
             // The store was put back.
             (5_800, 3, false),
