@@ -179,19 +179,15 @@ fn is_served(status: &Status, keyspace: &str) -> Result<(), String> {
     let Some(of) = of else { return Err(format!("{keyspace:?} is gone")) };
     let late: Vec<&PartitionStatus> =
         of.partitions.iter().filter(|it| !it.open || it.unheard > 0).collect();
-    let is_ready = |member: Member| {
-        let is = |it: &&MemberStatus| it.member == member && it.state == MemberState::Ready;
-        status.members.iter().any(|it| is(&it))
-    };
     let holds = late.iter().flat_map(|it| &it.chain).copied().map(Member::Node);
     let active = Member::Switch(status.active_switch);
     let needed: BTreeSet<Member> = holds.chain([active]).collect();
-    let missing = status.members.iter().filter(|it| needed.contains(&it.member));
-    let missing = missing.filter(|it| !is_ready(it.member));
-    let missing: Vec<String> = missing.map(|it| format!("{}: {}", it.member, it.detail)).collect();
-    if late.is_empty() && is_ready(active) {
+    let is_ready = |it: &MemberStatus| it.member == active && it.state == MemberState::Ready;
+    if late.is_empty() && status.members.iter().any(is_ready) {
         return Ok(());
     }
+    let missing = status.late().filter(|it| needed.contains(&it.member));
+    let missing = missing.map(MemberStatus::in_words);
     let count = late.len();
     let what = format!("{count} partitions of {keyspace:?} are not served yet");
     Err([what].into_iter().chain(missing).collect::<Vec<_>>().join("; "))

@@ -5,7 +5,7 @@ use crate::exit::Failure;
 use crate::shared::Shared;
 use client::blocking::{Client, Space};
 use client::{LookupError, NotDone, Options};
-use controller::{MemberState, Status};
+use controller::{MemberStatus, Status};
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -42,11 +42,8 @@ fn silent(status: &Status) -> Option<String> {
     if status.covered && status.ready {
         return None;
     }
-    let late = status.members.iter().find(|it| it.state != MemberState::Ready);
-    Some(late.map_or_else(
-        || "its keyspaces are not there yet".to_owned(),
-        |late| format!("{}: {}", late.member, late.detail),
-    ))
+    let late = status.late().next().map(MemberStatus::in_words);
+    Some(late.unwrap_or_else(|| "its keyspaces are not there yet".to_owned()))
 }
 
 /// Why a keyspace is not there that is to be, or is, but not everybody knows yet.

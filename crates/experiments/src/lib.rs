@@ -2,12 +2,13 @@
 //!
 //! [`paper`] has the machines in virtual time. `netmc` and the commands `keyway lab balance` and
 //! `shift` use a rack of namespaces: `site` is one under load, `trial` a load at a rate, `search`
-//! looks for the highest rate that is answered in time. [`versus`] puts Redis Cluster beside.
+//! looks for the highest rate that is answered in time. [`versus`] puts Redis and etcd beside.
 //! [`command`] has their arguments; `figure` shows what came of it.
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
 pub mod command;
 mod figure;
+mod median;
 mod netmc;
 pub mod paper;
 mod search;

@@ -1,5 +1,6 @@
 //! One trial: a load at a rate, on a rack that has got used to it, and what became of it.
 
+use crate::median::measured_median;
 use crate::served::Served;
 use crate::site::{Load, Site, Window};
 use bench::Measured;
@@ -76,7 +77,7 @@ impl Trial {
         Self {
             rate,
             answered: done as f64 / window.time.as_secs_f64(),
-            p99_us: median(&mut p99s).unwrap_or(u64::MAX),
+            p99_us: measured_median(&mut p99s).unwrap_or(u64::MAX),
             late_p99_us: measured.late_p99_us,
             again: measured.retransmits as f64 / measured.datagrams.max(1) as f64,
             busy: Vec::new(),
@@ -134,12 +135,6 @@ impl fmt::Display for Trial {
             again * 100.0,
         )
     }
-}
-
-/// The one in the middle, the upper of two.
-pub(crate) fn median(values: &mut [u64]) -> Option<u64> {
-    values.sort_unstable();
-    values.get(values.len() / 2).copied()
 }
 
 #[cfg(test)]

@@ -15,6 +15,7 @@ mod work;
 
 use bench::Plan;
 use console::exit::{Failure, Verdict};
+use durable::Arm;
 use std::net::SocketAddr;
 use workload::{Distribution, Mix};
 
@@ -42,13 +43,15 @@ impl Versus {
         load: Option<(Mix, Distribution)>,
         plan: impl Fn(Vec<SocketAddr>, &str) -> Result<Plan, Failure>,
     ) -> Result<Verdict, Failure> {
-        match self.versus {
-            Some(Rival::Etcd) => durable::compare(durable::Arm::Etcd, json, size.1, load, plan),
-            Some(Rival::RedisDurable) => {
-                durable::compare(durable::Arm::Redis, json, size.1, load, plan)
+        let rival = match self.versus {
+            Some(Rival::Etcd) => Arm::Etcd,
+            Some(Rival::RedisDurable) => Arm::Redis,
+            Some(Rival::Memory) => Arm::Memory,
+            Some(Rival::RedisCluster) | None => {
+                return self.compare_shares(json, size, load, plan);
             }
-            Some(Rival::Memory) => durable::compare(durable::Arm::Memory, json, size.1, load, plan),
-            Some(Rival::RedisCluster) | None => self.compare_shares(json, size, load, plan),
-        }
+        };
+        let (_, partitions) = size;
+        durable::compare(rival, json, partitions, load, plan)
     }
 }

@@ -16,6 +16,7 @@
 
 pub mod child;
 pub mod cluster;
+pub mod etcd;
 pub mod faults;
 pub mod guard;
 pub mod hammer;

@@ -31,7 +31,7 @@ use crate::server::{
 };
 use crate::store::{BackendUrl, MemoryStore, SyncPolicy};
 use cluster::{ClusterId, HotPolicy, KeyspaceKind, Member, NodeId, Selection};
-use controller::{COPY_BYTES_PER_S, ControllerConfig, KeyspaceSpec, LEASE, MemberState};
+use controller::{COPY_BYTES_PER_S, ControllerConfig, KeyspaceSpec, LEASE, MemberStatus};
 use plan::Plan;
 pub use records::records_of;
 use std::collections::BTreeMap;
@@ -370,10 +370,7 @@ fn members(roles: &Roles) -> io::Result<Vec<(Member, Line)>> {
 fn wait_ready(controller: &ControllerHandle) -> Result<(), UpError> {
     controller.wait_ready(READY_WAIT_MAX).map_err(|why| {
         let members = match controller.status() {
-            Ok(status) => {
-                let late = status.members.iter().filter(|it| it.state != MemberState::Ready);
-                late.map(|it| format!("{}: {}", it.member, it.detail)).collect()
-            }
+            Ok(status) => status.late().map(MemberStatus::in_words).collect(),
             Err(error) => vec![format!("controller: {error}")],
         };
         UpError::NotReady { why, members }

@@ -5,9 +5,9 @@
 //! A packet is an empty line, a line with its name, its bytes, and what it says, field by field:
 //! names and bytes, the parts of a body after a line with a colon.
 
+use data_encoding::HEXLOWER;
 use sim::{Options, Profile, overhear};
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write as _;
 use std::path::PathBuf;
 use wire::dissect::{Item, dissect};
 use wire::layout::VERSION;
@@ -27,19 +27,6 @@ fn path() -> PathBuf {
     fixtures.join(format!("packets-{VERSION}.txt"))
 }
 
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        write!(text, "{byte:02x}").expect("strings take all");
-        text
-    })
-}
-
-fn from_hex(text: &str) -> Vec<u8> {
-    let digits = text.as_bytes().chunks(2);
-    let byte = |pair| u8::from_str_radix(std::str::from_utf8(pair).expect("ASCII"), 16);
-    digits.map(|pair| byte(pair).expect("two digits")).collect()
-}
-
 /// What a packet says, in lines.
 fn said((bytes, delivered): &Heard) -> Vec<String> {
     let mut lines = Vec::new();
@@ -47,13 +34,17 @@ fn said((bytes, delivered): &Heard) -> Vec<String> {
         lines.push(match item {
             Item::Field { field, bytes, sure } => {
                 assert!(sure, "where it goes is known");
-                format!("{} {}", field.name, hex(bytes)).trim_end().to_owned()
+                format!("{} {}", field.name, HEXLOWER.encode(bytes)).trim_end().to_owned()
             }
-            Item::Bytes { name, bytes } => format!("{name} {}", hex(bytes)).trim_end().to_owned(),
+            Item::Bytes { name, bytes } => {
+                format!("{name} {}", HEXLOWER.encode(bytes)).trim_end().to_owned()
+            }
             Item::Begin(name) => format!("{name}:"),
             Item::End => return,
-            Item::Missing(name) => panic!("{name} is missing: {}", hex(bytes)),
-            Item::Left(left) => panic!("{} is left: {}", hex(left), hex(bytes)),
+            Item::Missing(name) => panic!("{name} is missing: {}", HEXLOWER.encode(bytes)),
+            Item::Left(left) => {
+                panic!("{} is left: {}", HEXLOWER.encode(left), HEXLOWER.encode(bytes))
+            }
         });
     });
     lines
@@ -83,7 +74,7 @@ fn name((bytes, delivered): &Heard) -> String {
 
 fn block(heard: &Heard) -> String {
     let mut text = format!("\n{}\n", name(heard));
-    for line in hex(&heard.0).as_bytes().chunks(96) {
+    for line in HEXLOWER.encode(&heard.0).as_bytes().chunks(96) {
         text.push_str(std::str::from_utf8(line).expect("digits"));
         text.push('\n');
     }
@@ -99,7 +90,8 @@ fn recorded() -> Vec<(Heard, Vec<String>)> {
         let name = lines.next().expect("a name").to_owned();
         let (said, bytes): (Vec<&str>, Vec<&str>) = lines.partition(|it| it.starts_with("  "));
         let said = said.into_iter().map(|line| line.trim_start().to_owned()).collect();
-        ((from_hex(&bytes.concat()), name.ends_with(", delivered")), said)
+        let bytes = HEXLOWER.decode(bytes.concat().as_bytes()).expect("hex digits");
+        ((bytes, name.ends_with(", delivered")), said)
     };
     text.split("\n\n").filter(|it| !it.trim().is_empty()).map(block).collect()
 }
@@ -163,7 +155,7 @@ fn listen() -> Vec<Heard> {
         }
     };
     for (bytes, delivered) in unheard() {
-        assert!(understood(&bytes).is_some(), "{}", hex(&bytes));
+        assert!(understood(&bytes).is_some(), "{}", HEXLOWER.encode(&bytes));
         hear(&bytes, delivered);
     }
     for profile in Profile::ALL {
@@ -202,7 +194,7 @@ fn packets_on_record_are_understood_to_the_last_field() {
     for (heard, before) in &recorded {
         let bytes = &heard.0;
         let Some((packet, _)) = understood(bytes) else {
-            panic!("it is not understood any more: {}", hex(bytes));
+            panic!("it is not understood any more: {}", HEXLOWER.encode(bytes));
         };
         ops.insert(packet.op());
         let now = said(heard);
@@ -214,7 +206,7 @@ fn packets_on_record_are_understood_to_the_last_field() {
         let mut again = Vec::new();
         let header = Header::read(packet.header());
         wire::emit(&mut again, &header, &[packet.payload()]);
-        assert_eq!(hex(&again), hex(bytes), "{}", name(heard));
+        assert_eq!(HEXLOWER.encode(&again), HEXLOWER.encode(bytes), "{}", name(heard));
     }
     let missing: Vec<&str> =
         Op::ALL.into_iter().filter(|op| !ops.contains(op)).map(Op::name).collect();

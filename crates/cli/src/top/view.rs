@@ -68,7 +68,7 @@ impl View {
         Self {
             at_ms: after.at_ms,
             covered: after.covered,
-            late: late(after),
+            late: after.late().map(|it| it.member).collect(),
             reads: rate(earlier.0, now.0, ms),
             writes: rate(earlier.1, now.1, ms),
             spread: keys
@@ -117,11 +117,6 @@ impl KeyView {
             generation: hot.generation,
         }
     }
-}
-
-fn late(status: &Status) -> Vec<Member> {
-    let late = status.members.iter().filter(|it| it.state != MemberState::Ready);
-    late.map(|it| it.member).collect()
 }
 
 /// When a member said what the status knows of it, in Unix milliseconds.

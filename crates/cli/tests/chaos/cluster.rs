@@ -5,7 +5,7 @@ use crate::folder::Folder;
 use crate::watch::Watch;
 use client::Options;
 use client::blocking::Client;
-use controller::{MemberState, Status};
+use controller::{MemberStatus, Status};
 use lab::hosts::Hosts;
 use lab::links::Link;
 use lab::place::Place;
@@ -14,6 +14,7 @@ use lab::redundant::{self, Controllers, Role, Spec};
 use machine::Instant;
 use nix::sys::signal::Signal;
 use nix::unistd::Pid;
+use std::fmt;
 use std::fs;
 use std::net::SocketAddr;
 use std::process::Command;
@@ -224,6 +225,12 @@ impl Cluster {
         Ok(held.map_or_else(|| watch.now(), |(since, _)| since))
     }
 
+    /// Waits for that before somebody goes on, and ends the test if it does not become so.
+    pub(crate) fn become_complete(&mut self, when: fmt::Arguments<'_>) {
+        let complete = self.wait_until_complete(COMPLETE_WAIT_MAX);
+        complete.unwrap_or_else(|why| panic!("{when}: {why}"));
+    }
+
     /// Whether every process that was started and not killed still runs.
     pub(crate) fn all_run(&mut self) -> Result<(), String> {
         self.members.all_run().map_err(|why| format!("{why:#}"))
@@ -269,6 +276,9 @@ impl Cluster {
     }
 }
 
+/// What the issue of every failure is held to: full replication within a minute.
+pub(crate) const COMPLETE_WAIT_MAX: Duration = Duration::from_secs(60);
+
 /// How long a process may take to end: it waits for others for ten seconds at most.
 const END_WAIT_MAX: Duration = Duration::from_secs(15);
 
@@ -276,8 +286,7 @@ const END_WAIT_MAX: Duration = Duration::from_secs(15);
 const GATEWAY_WORKERS: u8 = 2;
 
 fn what_lacks(status: &Status) -> String {
-    let late = status.members.iter().filter(|it| it.state != MemberState::Ready);
-    let late: Vec<String> = late.map(|it| format!("{}: {}", it.member, it.detail)).collect();
+    let late: Vec<String> = status.late().map(MemberStatus::in_words).collect();
     format!(
         "{} partitions lack nodes, {} are closed, {} are being copied; {}",
         status.under_replicated,

@@ -6,13 +6,12 @@
 //! write one, for longer than a takeover takes.
 
 use crate::cluster::Cluster;
-use crate::cluster::Size;
 use crate::folder::Folder;
-use crate::probes::{SMALL, Setting, while_asked};
-use crate::takeover::{SITES, decide, leader};
+use crate::probes::while_asked;
+use crate::takeover::{SETTING, decide, leader};
 use client::Options;
 use lab::process::tied;
-use lab::redundant::{Controllers, Role};
+use lab::redundant::Role;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -51,9 +50,7 @@ pub(crate) struct Awakening {
 /// Has a leader stopped, another one lead, and the first go on.
 pub(crate) fn measure(folder: Folder) -> Awakening {
     let deadline = Options::default().deadline;
-    let size = Size { controllers: Controllers::Sites(SITES), ..SMALL.size };
-    let setting = Setting { size, ..SMALL };
-    while_asked(&setting, folder, deadline, |cluster, requests| {
+    while_asked(&SETTING, folder, deadline, |cluster, requests| {
         let old = Role::Controller(leader(cluster));
         let members = members(cluster);
         let before = refused(cluster, &members);

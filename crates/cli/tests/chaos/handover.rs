@@ -4,7 +4,6 @@
 use crate::cluster::Size;
 use crate::folder::Folder;
 use crate::probes::{Asked, NODES, SMALL, Setting, percentile, while_asked};
-use crate::run::COMPLETE_WAIT_MAX;
 use client::Options;
 use lab::plane::Plane;
 use std::fmt;
@@ -19,7 +18,7 @@ const HANDED_OVER: &str = "nobody waits for this switch any more";
 /// What became of requests around hand-overs.
 #[derive(Debug, Default)]
 pub(crate) struct Handed {
-    /// How many there were, and from the signal to the end of the process.
+    /// From the signal to the end of the process, each time.
     pub(crate) times: Vec<Duration>,
     /// How long requests took.
     took: Vec<Duration>,
@@ -43,8 +42,7 @@ pub(crate) fn measure(plane: Plane, times: u8, folder: Folder) -> Handed {
         let mut handed = Handed::default();
         let watch = cluster.watch.clone();
         for time in 0..times {
-            let complete = cluster.wait_until_complete(COMPLETE_WAIT_MAX);
-            complete.unwrap_or_else(|why| panic!("before time {time}: {why}"));
+            cluster.become_complete(format_args!("before time {time}"));
             if plane == Plane::Xdp {
                 handed.in_kernel += cluster.in_kernel();
             }

@@ -1,9 +1,8 @@
 //! For how long keys are out of reach when nodes of their chains, or the active switch, are killed.
 
-use crate::cluster::Size;
+use crate::cluster::{Cluster, Size};
 use crate::folder::Folder;
 use crate::probes::{Asked, NODES, SMALL, Setting, is_read, percentile, while_asked};
-use crate::run::COMPLETE_WAIT_MAX;
 use cluster::{Match, NodeId};
 use controller::Status;
 use lab::redundant::Role;
@@ -29,29 +28,25 @@ pub(crate) struct Outages {
 /// Kills nodes one after the other, each out of complete chains, and measures. Each chain loses its
 /// head, a middle or its tail in turn.
 pub(crate) fn measure(kills: u8, folder: Folder) -> Outages {
-    let mut outages = Outages::default();
-    while_asked(&SMALL, folder, PATIENCE, |cluster, requests| {
-        for kill in 0..kills {
-            let complete = cluster.wait_until_complete(COMPLETE_WAIT_MAX);
-            complete.unwrap_or_else(|why| panic!("before kill {kill}: {why}"));
-            let victim = Role::Node(1 + kill % NODES);
-            let killed = cluster.watch.now();
-            cluster.kill(victim);
-            outages.take(killed, (0..SMALL.probers()).collect(), requests);
-            cluster.revive(victim);
-        }
-    });
-    outages
+    kill_one_by_one(kills, folder, |_, kill| Role::Node(1 + kill % NODES))
 }
 
 /// Kills the switch that is active, again and again, and measures; the other one stands by.
 pub(crate) fn measure_switches(kills: u8, folder: Folder) -> Outages {
+    kill_one_by_one(kills, folder, |cluster, _| cluster.active_switch())
+}
+
+/// Kills whoever is named for each kill, and measures until all keys answer. Then it comes back.
+fn kill_one_by_one(
+    kills: u8,
+    folder: Folder,
+    victim: impl Fn(&mut Cluster, u8) -> Role,
+) -> Outages {
     let mut outages = Outages::default();
     while_asked(&SMALL, folder, PATIENCE, |cluster, requests| {
         for kill in 0..kills {
-            let complete = cluster.wait_until_complete(COMPLETE_WAIT_MAX);
-            complete.unwrap_or_else(|why| panic!("before kill {kill}: {why}"));
-            let victim = cluster.active_switch();
+            cluster.become_complete(format_args!("before kill {kill}"));
+            let victim = victim(cluster, kill);
             let killed = cluster.watch.now();
             cluster.kill(victim);
             outages.take(killed, (0..SMALL.probers()).collect(), requests);
@@ -76,8 +71,7 @@ pub(crate) fn measure_many(killed_at_once: u8, times: u8, folder: Folder) -> Out
     let mut outages = Outages::default();
     while_asked(&LARGE, folder, PATIENCE, |cluster, requests| {
         for time in 0..times {
-            let complete = cluster.wait_until_complete(COMPLETE_WAIT_MAX);
-            complete.unwrap_or_else(|why| panic!("before time {time}: {why}"));
+            cluster.become_complete(format_args!("before time {time}"));
             let nodes = LARGE.size.nodes;
             // Seven and sixteen have no divisor in common: all nodes have their turn.
             let victims: Vec<u8> =

@@ -1,11 +1,11 @@
 //! One run of Redis clients before two gateways: what fails, and what must be true of what they
 //! saw.
 
-use crate::cluster::{Cluster, Size};
+use crate::cluster::{COMPLETE_WAIT_MAX, Cluster, Size};
 use crate::folder::Folder;
 use crate::front::{EndOnDrop, Front, Phase};
 use crate::redis_user::{Mutant, RedisUser};
-use crate::run::{CLOCK_OFF_MS, COMPLETE_WAIT_MAX, Report, play};
+use crate::run::{CLOCK_OFF_MS, Report, play};
 use crate::script::REPLICAS;
 use lab::place::Place;
 use lab::user::HASHED;

@@ -1,7 +1,7 @@
 //! One run: a cluster, its users, what goes wrong, and what must be true of what the users saw.
 
 use crate::ballast;
-use crate::cluster::{Cluster, Size};
+use crate::cluster::{COMPLETE_WAIT_MAX, Cluster, Size};
 use crate::faults::Faults;
 use crate::folder::Folder;
 use crate::script::{Cast, REPLICAS, Script};
@@ -31,8 +31,6 @@ const PATIENCE_MS: std::ops::Range<u64> = 200..3_000;
 const PATIENCE_WHEN_MENDED: Duration = Duration::from_secs(30);
 /// Requests of each user once all is mended.
 const REQUESTS_WHEN_MENDED: u32 = 30;
-/// What the issue of every failure is held to: full replication within a minute.
-pub(crate) const COMPLETE_WAIT_MAX: Duration = Duration::from_secs(60);
 
 /// What a run was like.
 #[derive(Debug)]

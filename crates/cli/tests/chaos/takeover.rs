@@ -1,12 +1,10 @@
 //! Three controllers on three hosts, with a member of their etcd each, lose the one that leads: how
 //! long it takes until another one has decided something, and what clients notice of it.
 
-use crate::cluster::Cluster;
-use crate::cluster::Size;
+use crate::cluster::{Cluster, Size};
 use crate::etcd;
 use crate::folder::Folder;
 use crate::probes::{Asked, SMALL, Setting, percentile, while_asked};
-use crate::run::COMPLETE_WAIT_MAX;
 use client::Options;
 use cluster::{HotPolicy, KeyspaceKind};
 use console::admin::Admin;
@@ -25,6 +23,10 @@ use std::time::Duration;
 
 /// How many there are.
 pub(crate) const SITES: u8 = 3;
+/// What is asked, of a cluster with so many.
+pub(crate) const SETTING: Setting =
+    Setting { size: Size { controllers: Controllers::Sites(SITES), ..SMALL.size }, ..SMALL };
+
 /// How long requests are measured before each fault.
 const BEFORE: Duration = Duration::from_secs(1);
 /// How long from a fault on, if it takes no longer until something has been decided: what another
@@ -95,9 +97,7 @@ pub(crate) fn can_be() -> Result<(), String> {
 /// Takes the leader away so many times for each fault, and back again, while clients ask.
 pub(crate) fn measure(times: usize, folder: Folder) -> Vec<Takeovers> {
     let deadline = Options::default().deadline;
-    let size = Size { controllers: Controllers::Sites(SITES), ..SMALL.size };
-    let setting = Setting { size, ..SMALL };
-    while_asked(&setting, folder, deadline, |cluster, requests| {
+    while_asked(&SETTING, folder, deadline, |cluster, requests| {
         let measured = FAULTS.map(|fault| {
             let mut takeovers = Takeovers {
                 fault,
@@ -118,8 +118,7 @@ pub(crate) fn measure(times: usize, folder: Folder) -> Vec<Takeovers> {
 
 /// Waits until all is well, and says which controller leads.
 pub(crate) fn leader(cluster: &mut Cluster) -> u8 {
-    let complete = cluster.wait_until_complete(COMPLETE_WAIT_MAX);
-    complete.unwrap_or_else(|why| panic!("it does not get well: {why}"));
+    cluster.become_complete(format_args!("before somebody leads"));
     let admins = cluster.admins();
     let asked = move |at: SocketAddr| {
         let answer = ureq::get(format!("http://{at}/v1/status")).call();
@@ -199,7 +198,7 @@ impl Takeovers {
 /// All that was asked until everybody has asked once more: what was asked before has its answer by
 /// then, or none.
 fn until_all_ask_again(requests: &Receiver<Asked>, end: Instant) -> Vec<Asked> {
-    let (mut all, mut waiting) = (Vec::new(), (0..SMALL.probers()).collect::<BTreeSet<_>>());
+    let (mut all, mut waiting) = (Vec::new(), (0..SETTING.probers()).collect::<BTreeSet<_>>());
     while !waiting.is_empty() {
         let asked = requests.recv_timeout(ASKED_WAIT_MAX).expect("everybody goes on asking");
         if asked.called >= end {

@@ -3,7 +3,6 @@
 use crate::cluster::Cluster;
 use crate::folder::Folder;
 use crate::probes::{Asked, SMALL, percentile, while_asked};
-use crate::run::COMPLETE_WAIT_MAX;
 use client::Options;
 use lab::links::Link;
 use lab::place::Place;
@@ -46,8 +45,7 @@ pub(crate) fn measure(folder: Folder) -> Vec<Absence> {
     let deadline = Options::default().deadline;
     while_asked(&SMALL, folder, deadline, |cluster, requests| {
         let absences = REASONS.map(|reason| {
-            let complete = cluster.wait_until_complete(COMPLETE_WAIT_MAX);
-            complete.unwrap_or_else(|why| panic!("before {reason:?}: {why}"));
+            cluster.become_complete(format_args!("before {reason:?}"));
             absence(cluster, requests, reason, deadline)
         });
         absences.into()

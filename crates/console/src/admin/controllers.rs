@@ -44,36 +44,44 @@ enum Position {
 
 /// Waits until one of these leads, or all have said that they do not.
 pub(super) fn find(agent: &Agent, all: &[SocketAddr], wait: Duration) -> Found {
-    let answers = ask(agent, all);
-    let mut heard = BTreeMap::new();
-    let mut clock = Clock::new();
-    let give_up = clock.now() + wait;
-    while heard.len() < all.len() {
-        let Ok((at, position)) = answers.recv_timeout(give_up.since(clock.now())) else { break };
-        if position == Position::Leads {
-            return Found { leader: Some(at), silent: Vec::new() };
-        }
-        heard.insert(at, position);
-    }
-    let silent = all.iter().copied().filter(|at| !heard.contains_key(at)).collect();
-    Found { leader: None, silent }
+    let heard = hear(agent, all, wait, |position| position == Position::Leads);
+    let leads = heard.iter().find(|(_, position)| **position == Position::Leads);
+    let leader = leads.map(|(at, _)| *at);
+    // Who had not answered when the leader did may do so yet.
+    let silent = |at: &SocketAddr| leader.is_none() && !heard.contains_key(at);
+    Found { leader, silent: all.iter().copied().filter(silent).collect() }
 }
 
 /// Waits until all of these have answered.
 pub(super) fn others(agent: &Agent, all: &[SocketAddr], wait: Duration) -> Others {
-    let answers = ask(agent, all);
-    let mut heard = BTreeMap::new();
-    let mut clock = Clock::new();
-    let give_up = clock.now() + wait;
-    while heard.len() < all.len() {
-        let Ok((at, position)) = answers.recv_timeout(give_up.since(clock.now())) else { break };
-        heard.insert(at, position);
-    }
+    let heard = hear(agent, all, wait, |_| false);
     let is = |at: &SocketAddr| heard.get(at).copied().unwrap_or(Position::Away);
     Others {
         standing_by: all.iter().filter(|at| is(at) == Position::StandsBy).count(),
         silent: all.iter().copied().filter(|at| is(at) == Position::Away).collect(),
     }
+}
+
+/// What these say they are, until all have answered, one has answered what is enough, or time is
+/// over.
+fn hear(
+    agent: &Agent,
+    all: &[SocketAddr],
+    wait: Duration,
+    is_enough: impl Fn(Position) -> bool,
+) -> BTreeMap<SocketAddr, Position> {
+    let answers = ask(agent, all);
+    let mut heard = BTreeMap::new();
+    let mut clock = Clock::new();
+    let give_up = clock.now() + wait;
+    while heard.len() < all.len() {
+        let Ok((at, position)) = answers.recv_timeout(give_up.since(clock.now())) else { break };
+        heard.insert(at, position);
+        if is_enough(position) {
+            break;
+        }
+    }
+    heard
 }
 
 /// Asks all of them what they are, again and again until nobody listens: while one is silent,

@@ -127,6 +127,21 @@ pub struct MemberStatus {
     pub clock_ahead_ms: Option<i64>,
 }
 
+impl Status {
+    /// Members that do not answer, or do not do yet what they were told.
+    pub fn late(&self) -> impl Iterator<Item = &MemberStatus> {
+        self.members.iter().filter(|it| it.state != MemberState::Ready)
+    }
+}
+
+impl MemberStatus {
+    /// Who it is and how it is, for people.
+    #[must_use]
+    pub fn in_words(&self) -> String {
+        format!("{}: {}", self.member, self.detail)
+    }
+}
+
 /// The store that the map is kept in.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoreStatus {

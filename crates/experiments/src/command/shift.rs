@@ -2,9 +2,9 @@
 
 use super::ground::{Arm, Ground, idle_p99_us, zipf};
 use crate::figure;
+use crate::median::measured_median;
 use crate::paper::{Cell, Column, Figure, Panel, Table};
 use crate::site::{Load, Site, Window};
-use crate::trial::median;
 use console::exit::{Failure, Verdict};
 use console::note;
 use console::parse;
@@ -174,7 +174,7 @@ impl Args {
             Cell::text(keys),
             Cell::number(rate, 0),
             Cell::number(done as f64 / (rate * self.seconds.as_secs_f64()), 3),
-            Cell::number(in_ms(median(&mut sorted)), 1),
+            Cell::number(in_ms(measured_median(&mut sorted)), 1),
             Cell::number(in_ms(worst), 1),
             Cell::number(idle_us as f64 / 1e3, 1),
             Cell::text(text.join(", ")),
@@ -198,7 +198,7 @@ fn returns(tails_us: &[u64], every: Duration) -> Vec<Option<Duration>> {
     let changes = (step..tails_us.len()).step_by(step);
     let back = |change: usize| {
         let before = tails_us.get(change.saturating_sub(BEFORE_PIECES)..change)?;
-        let most = median(&mut before.to_vec())? as f64 * BACK_TIMES;
+        let most = measured_median(&mut before.to_vec())? as f64 * BACK_TIMES;
         let after = tails_us.get(change..(change + step).min(tails_us.len()))?;
         let calm = |pieces: &[u64]| pieces.iter().all(|tail_us| *tail_us as f64 <= most);
         let pieces = after.windows(BACK_PIECES).position(calm)?;

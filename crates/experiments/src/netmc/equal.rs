@@ -5,9 +5,10 @@
 //! counts from when it was due: an arm that falls behind shows it.
 
 use crate::figure::Section;
+use crate::median::median;
 use crate::netmc::arm::Arm;
 use crate::netmc::design::Point;
-use crate::netmc::look::{Look, Looks, median};
+use crate::netmc::look::{Look, Looks};
 use crate::paper::{Cell, Column, Table};
 use std::collections::BTreeMap;
 

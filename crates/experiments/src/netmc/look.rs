@@ -1,5 +1,6 @@
 //! What one trial showed, and what several of the same show together.
 
+use crate::median::median;
 use crate::netmc::cost::Cost;
 use crate::netmc::load::{CLIENTS, Load};
 use crate::netmc::redis::Reads;
@@ -124,14 +125,6 @@ impl Looks {
     }
 }
 
-/// The one in the middle, or between the two there.
-pub(crate) fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    let (low, high) = (values.len().saturating_sub(1) / 2, values.len() / 2);
-    let at = |place: usize| values.get(place).copied().unwrap_or(f64::NAN);
-    f64::midpoint(at(low), at(high))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -161,12 +154,5 @@ mod tests {
         assert!((one.over(&other, |it| it.done) - 2.0).abs() < 1e-9);
         assert!((one.median(|it| it.done) - 100.0).abs() < 1e-9);
         assert!((one.spread() - 0.75).abs() < 1e-9);
-    }
-
-    #[test]
-    fn the_median_is_in_the_middle() {
-        assert!((median(vec![3.0, 1.0, 2.0]) - 2.0).abs() < 1e-9);
-        assert!((median(vec![4.0, 1.0]) - 2.5).abs() < 1e-9);
-        assert!(median(Vec::new()).is_nan());
     }
 }

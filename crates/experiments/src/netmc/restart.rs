@@ -1,10 +1,10 @@
 //! Figure 17: throughput while the switch stops and is started again.
 
+use crate::median::median;
 use crate::netmc::arm::Arm;
 use crate::netmc::design::{Point, Terms};
 use crate::netmc::figures::default_point;
 use crate::netmc::load::Load;
-use crate::netmc::look::median;
 use crate::netmc::stage::{Filled, Stage};
 use crate::paper::{Cell, Column, Figure, Panel, Table};
 use anyhow::anyhow;

@@ -1,10 +1,11 @@
 //! What is found, as a table and a plot.
 
 use crate::figure::Section;
+use crate::median::median;
 use crate::netmc::arm::Arm;
 use crate::netmc::design::{Experiment, Point, Shows, Terms};
 use crate::netmc::equal::Equal;
-use crate::netmc::look::{Look, Looks, median};
+use crate::netmc::look::{Look, Looks};
 use crate::netmc::stores::Stores;
 use crate::paper::{Cell, Column, Figure, Panel, Table};
 use std::collections::BTreeMap;

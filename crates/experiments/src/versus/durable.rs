@@ -6,6 +6,7 @@ use super::etcd::Etcd;
 use super::keyway::{Engine, KEYSPACE, Keyway, Shape};
 use super::load::{RivalLoad, can_send};
 use super::redis::Durable;
+use crate::median::{measured_median, median};
 use anyhow::Context;
 use bench::{Pace, Plan, Progress};
 use console::answer::Answer;
@@ -249,6 +250,7 @@ fn rounds(sides: &[Side; 2], mix: &Mix, pace: Pace) -> Result<Vec<Row>, Failure>
     let rate = |it: &Summary| it.all.ops_per_second;
     let ratios = ours.iter().zip(theirs).map(|(ours, theirs)| rate(ours) / rate(theirs));
     let ratio = median(ratios.collect());
+    let per_second = |done: &[Summary]| median(done.iter().map(rate).collect());
     let kinds = [OpKind::Put, OpKind::Get].into_iter().filter(|kind| mix.share(*kind) > 0.0);
     let mut rows = Vec::new();
     for kind in kinds {
@@ -256,27 +258,23 @@ fn rounds(sides: &[Side; 2], mix: &Mix, pace: Pace) -> Result<Vec<Row>, Failure>
             let latency = |of: fn(&Latency) -> u64| {
                 let found = done.iter().flat_map(|it| &it.kinds);
                 let found = found.filter(|it| it.kind == Some(kind));
-                median(found.map(|it| of(&it.latency)).collect())
+                let mut found: Vec<u64> = found.map(|it| of(&it.latency)).collect();
+                measured_median(&mut found).unwrap_or_default()
             };
             rows.push(Row {
                 mix: mix.to_string(),
                 arm: side.arm,
                 pace,
                 kind,
-                per_second: median(done.iter().map(rate).collect()).unwrap_or_default(),
-                over_rival: ratio.filter(|_| side.arm == Arm::Keyway),
-                p50_us: latency(|it| it.p50_us).unwrap_or_default(),
-                p99_us: latency(|it| it.p99_us).unwrap_or_default(),
-                p999_us: latency(|it| it.p999_us).unwrap_or_default(),
+                per_second: per_second(done),
+                over_rival: (side.arm == Arm::Keyway).then_some(ratio),
+                p50_us: latency(|it| it.p50_us),
+                p99_us: latency(|it| it.p99_us),
+                p999_us: latency(|it| it.p999_us),
             });
         }
     }
     Ok(rows)
-}
-
-fn median<T: PartialOrd + Copy>(mut of: Vec<T>) -> Option<T> {
-    of.sort_by(|one, other| one.partial_cmp(other).unwrap_or(std::cmp::Ordering::Equal));
-    of.get(of.len() / 2).copied()
 }
 
 fn text_of(pace: Pace) -> String {
@@ -325,12 +323,6 @@ fn table_of(rows: &[Row]) -> String {
         ]);
     }
     table(&lines)
-}
-
-#[test]
-fn a_median_is_of_the_middle() {
-    assert_eq!(median(vec![3, 1, 2]), Some(2));
-    assert_eq!(median(Vec::<u64>::new()), None);
 }
 
 #[test]

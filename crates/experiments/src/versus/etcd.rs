@@ -5,6 +5,7 @@ use super::connection::{Question, Trouble, Values};
 use super::process::Process;
 use super::work::{free_addresses, wait};
 use anyhow::{Context, Result, bail};
+use lab::etcd::{Member, arguments};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
@@ -30,28 +31,14 @@ impl Etcd {
     pub(super) fn start(directory: &Path) -> Result<Self> {
         let mut clients = free_addresses(2 * MEMBERS)?;
         let peers = clients.split_off(MEMBERS);
-        let names: Vec<String> = (1..=MEMBERS).map(|index| format!("m{index}")).collect();
-        let all: Vec<String> =
-            names.iter().zip(&peers).map(|(name, at)| format!("{name}=http://{at}")).collect();
-        let all = all.join(",");
+        let all: Vec<Member> = clients
+            .iter()
+            .zip(&peers)
+            .map(|(clients, peers)| Member { clients: *clients, peers: *peers })
+            .collect();
         let mut members = Vec::new();
-        for ((name, client), peer) in names.iter().zip(&clients).zip(&peers) {
-            let data = directory.join(format!("etcd-{name}")).display().to_string();
-            let (client, peer) = (format!("http://{client}"), format!("http://{peer}"));
-            let arguments = [
-                ["--name", name],
-                ["--data-dir", &data],
-                ["--listen-client-urls", &client],
-                ["--advertise-client-urls", &client],
-                ["--listen-peer-urls", &peer],
-                ["--initial-advertise-peer-urls", &peer],
-                ["--initial-cluster", &all],
-                ["--initial-cluster-state", "new"],
-                ["--logger", "zap"],
-            ];
-            let arguments: Vec<String> =
-                arguments.iter().flatten().map(|it| (*it).to_owned()).collect();
-            let member = Process::start("etcd", &arguments, directory);
+        for index in 0..MEMBERS {
+            let member = Process::start("etcd", &arguments(&all, index, directory), directory);
             members.push(member.context("is etcd installed? apt-get install etcd-server")?);
         }
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;

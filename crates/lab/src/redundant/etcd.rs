@@ -1,6 +1,7 @@
 //! The etcd of several controllers: a member on the host of each, which is told what
 //! `docs/operating/controllers.md` recommends.
 
+use crate::etcd::{Member, arguments};
 use crate::hosts::Hosts;
 use crate::place::Place;
 use crate::process::tied;
@@ -30,16 +31,13 @@ pub(super) fn store(hosts: &Hosts, count: u8) -> String {
 
 /// The program of a member, with its data below this directory.
 pub(super) fn command(hosts: &Hosts, index: u8, count: u8, dir: &Path) -> Command {
-    let clients = format!("http://{}", member(hosts, index));
-    let peer = |index| format!("http://{}", hosts.at(Place::Site(index), PEERS));
-    let peers: Vec<String> = (0..count).map(|it| format!("{it}={}", peer(it))).collect();
+    let at = |index| Member {
+        clients: member(hosts, index),
+        peers: hosts.at(Place::Site(index), PEERS),
+    };
+    let all: Vec<Member> = (0..count).map(at).collect();
     let mut command = tied(Path::new("etcd"));
-    command.args(["--name", &index.to_string()]);
-    command.arg("--data-dir").arg(dir.join(format!("etcd-{index}")));
-    command.args(["--listen-client-urls", &clients, "--advertise-client-urls", &clients]);
-    command.args(["--listen-peer-urls", &peer(index)]);
-    command.args(["--initial-advertise-peer-urls", &peer(index)]);
-    command.args(["--initial-cluster", &peers.join(",")]);
+    command.args(arguments(&all, index.into(), dir));
     command.args(["--heartbeat-interval", HEARTBEAT, "--election-timeout", ELECTION]);
     command
 }

@@ -2,7 +2,7 @@
 //! for each folder, whose path ends with a slash.
 
 use crate::fixtures;
-use std::fmt::Write as _;
+use data_encoding::HEXLOWER;
 use std::fs;
 use std::path::Path;
 
@@ -30,11 +30,7 @@ fn walk(directory: &Path, prefix: &str, lines: &mut Vec<String>) {
             let used = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
             bytes.truncate(used);
         }
-        let mut line = format!("{path} ");
-        for byte in bytes {
-            write!(line, "{byte:02x}").expect("strings take all");
-        }
-        lines.push(line + "\n");
+        lines.push(format!("{path} {}\n", HEXLOWER.encode(&bytes)));
     }
 }
 
@@ -49,9 +45,7 @@ pub(crate) fn unpack(name: &str, directory: &Path) {
         };
         let path = directory.join(path);
         fs::create_dir_all(path.parent().expect("it has one")).expect("a folder of ours");
-        let pairs = digits.as_bytes().chunks(2);
-        let byte = |pair| u8::from_str_radix(std::str::from_utf8(pair).expect("ASCII"), 16);
-        let bytes: Vec<u8> = pairs.map(|pair| byte(pair).expect("two digits")).collect();
+        let bytes = HEXLOWER.decode(digits.as_bytes()).expect("hex digits");
         fs::write(path, bytes).expect("a file of ours");
     }
 }

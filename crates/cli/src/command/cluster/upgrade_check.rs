@@ -127,8 +127,7 @@ impl Check {
 fn of_cluster(status: &Status, others: &Others) -> Vec<String> {
     let mut why: Vec<String> =
         status.trouble.iter().map(|it| format!("controller: {it}")).collect();
-    let late = status.members.iter().filter(|it| it.state != MemberState::Ready);
-    why.extend(late.map(|it| format!("{}: {}", it.member, it.detail)));
+    why.extend(status.late().map(MemberStatus::in_words));
     let silent = |at: &SocketAddr| format!("the controller at {at} does not answer");
     why.extend(others.silent.iter().map(silent));
     why.extend(too_far_apart(&status.members));

@@ -8,7 +8,7 @@ use console::exit::{Failure, Verdict};
 use console::out;
 use console::progress::Progress;
 use console::shared::Shared;
-use controller::{MemberState, MemberStatus, Status, VerifyStatus};
+use controller::{MemberStatus, Status, VerifyStatus};
 use runtime::admin::Verify;
 use runtime::clock::Clock;
 use std::fmt::Write as _;
@@ -48,8 +48,8 @@ impl Args {
         let mut progress: Option<Progress> = None;
         let (mut clock, mut moved) = (Clock::new(), None);
         loop {
-            let Status { verify, members, .. } = admin.status()?;
-            let Some(status) = verify.filter(|it| it.number > before) else {
+            let mut whole = admin.status()?;
+            let Some(status) = whole.verify.take().filter(|it| it.number > before) else {
                 let why = "the controller that was asked has ended: ask again";
                 return Err(Failure::Other(anyhow!(why)));
             };
@@ -57,7 +57,7 @@ impl Args {
             match moved {
                 Some((last, since)) if last == so_far => {
                     let is_stuck = now.since(since) > shared.timeout;
-                    late(&members).filter(|_| is_stuck).map_or(Ok(()), |why| {
+                    late(&whole).filter(|_| is_stuck).map_or(Ok(()), |why| {
                         let VerifyStatus { done, partitions, .. } = status;
                         Err(Failure::Other(anyhow!(
                             "{done} of {partitions} partitions were compared; {why}\n  \
@@ -79,9 +79,8 @@ impl Args {
 }
 
 /// Who keeps a comparison from getting on, if anybody does.
-fn late(members: &[MemberStatus]) -> Option<String> {
-    let late = members.iter().filter(|it| it.state != MemberState::Ready);
-    let late: Vec<String> = late.map(|it| format!("{}: {}", it.member, it.detail)).collect();
+fn late(status: &Status) -> Option<String> {
+    let late: Vec<String> = status.late().map(MemberStatus::in_words).collect();
     (!late.is_empty()).then(|| late.join("; "))
 }
 
