@@ -26,6 +26,9 @@ const TAKEN_WITHIN: Duration = Duration::from_millis(500);
 /// How long after that it may take until members have refused one.
 const REFUSED_WAIT_MAX: Duration = Duration::from_secs(10);
 
+/// How long after that members may follow neither the map of before nor the present one.
+const DECIDED_WAIT_MAX: Duration = Duration::from_secs(10);
+
 /// Whether there is what holds threads.
 pub(crate) fn can_be() -> Result<(), String> {
     let there = Command::new("strace").arg("--version").stdout(Stdio::null()).status();
@@ -41,13 +44,15 @@ pub(crate) struct Awakening {
     /// Terms that members obey afterwards, and the term of the leader.
     pub(crate) terms: Vec<u64>,
     pub(crate) term: u64,
-    /// What members have on record before the orders of the deposed leader and after.
-    pub(crate) records: [Vec<String>; 2],
     /// Requests that failed.
     pub(crate) failed: usize,
 }
 
 /// Has a leader stopped, another one lead, and the first go on.
+///
+/// # Panics
+///
+/// If members have something else on record afterwards than before, and not of the leader's map.
 pub(crate) fn measure(folder: Folder) -> Awakening {
     let deadline = Options::default().deadline;
     while_asked(&SETTING, folder, deadline, |cluster, requests| {
@@ -73,18 +78,33 @@ pub(crate) fn measure(folder: Folder) -> Awakening {
         // All that were held have left by then.
         watch.wait_until(taken + HELD_FOR);
         drop(held);
+        // The leader may be about to decide something.
+        let follow = || {
+            let (status, after) = (cluster.status()?, records(cluster, &members));
+            let astray = led_astray(&first, &after, status.revision.get());
+            let done = astray.is_empty().then_some(());
+            done.ok_or_else(|| format!("the leader has {}: {astray:?}", status.revision))
+        };
+        let waited = watch.wait_for(DECIDED_WAIT_MAX, follow);
+        waited.unwrap_or_else(|why| panic!("orders of who was deposed were obeyed: {why}"));
         let terms = members.iter().map(|it| cluster.count(*it, &LEADER_TERM)).collect();
         let awakening = Awakening {
             refused: refused(cluster, &members) - before,
             terms,
             term: cluster.status().expect("one leads").term.0,
-            records: [first, records(cluster, &members)],
             failed: requests.try_iter().filter(|it| it.failure.is_some()).count(),
         };
         // It stands by, like any other.
         leader(cluster);
         awakening
     })
+}
+
+/// Records that are neither what they were nor of the leader's map.
+fn led_astray<'a>(before: &[String], after: &'a [String], revision: u64) -> Vec<&'a String> {
+    let leads = format!("\"revision\":{revision}");
+    let changed = before.iter().zip(after).filter(|(before, after)| before != after);
+    changed.map(|(_, after)| after).filter(|after| !after.contains(&leads)).collect()
 }
 
 /// All that take orders.
