@@ -23,6 +23,19 @@ use std::time::Duration;
 use wire::Revision;
 use wire::layout::metric::SWITCH_IN_KERNEL;
 use wire::metric::Metric;
+use xdp::Program;
+
+/// Whether hosts can have links of their own, or why not.
+pub(crate) fn has_links() -> Result<(), String> {
+    Hosts::new(&[]).has_links().map_err(str::to_owned)
+}
+
+/// Whether switches can be in the kernel, or why not: that takes links, too.
+pub(crate) fn can_be_in_the_kernel() -> Result<(), String> {
+    let service = "10.0.0.1:7700".parse().expect("an address");
+    Program::load(service, None).map_err(|why| why.to_string())?;
+    has_links()
+}
 
 /// What a cluster consists of, besides its two switches.
 #[derive(Clone, Copy, Debug)]

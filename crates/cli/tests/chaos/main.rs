@@ -44,6 +44,7 @@ mod watchdog;
 
 #[cfg(test)]
 mod tests {
+    use crate::cluster::can_be_in_the_kernel;
     use crate::deposed;
     use crate::folder::Folder;
     use crate::handover;
@@ -58,7 +59,6 @@ mod tests {
     use std::sync::{Mutex, PoisonError};
     use std::time::Duration;
     use testkit::skip;
-    use xdp::Program;
 
     /// One cluster at a time: they would take each other's time.
     static MACHINE: Mutex<()> = Mutex::new(());
@@ -107,9 +107,9 @@ mod tests {
     #[test]
     fn histories_of_switches_in_the_kernel_are_linearizable_too() {
         let test = "histories_of_switches_in_the_kernel_are_linearizable_too";
-        match Program::load("10.0.0.1:7700".parse().unwrap(), None) {
-            Ok(_) => runs(test, Plane::Xdp),
-            Err(why) => skip::report(test, &why.to_string()),
+        match can_be_in_the_kernel() {
+            Ok(()) => runs(test, Plane::Xdp),
+            Err(why) => skip::report(test, &why),
         }
     }
 
@@ -194,8 +194,8 @@ mod tests {
     #[test]
     fn no_request_fails_while_a_switch_in_the_kernel_hands_over() {
         let test = "no_request_fails_while_a_switch_in_the_kernel_hands_over";
-        if let Err(why) = Program::load("10.0.0.1:7700".parse().unwrap(), None) {
-            return skip::report(test, &why.to_string());
+        if let Err(why) = can_be_in_the_kernel() {
+            return skip::report(test, &why);
         }
         let _alone = MACHINE.lock().unwrap_or_else(PoisonError::into_inner);
         let _watchdog = Watchdog::start(SETTLING_MAX);

@@ -1,7 +1,7 @@
 //! Three controllers on three hosts, with a member of their etcd each, lose the one that leads: how
 //! long it takes until another one has decided something, and what clients notice of it.
 
-use crate::cluster::{Cluster, Size};
+use crate::cluster::{Cluster, Size, has_links};
 use crate::etcd;
 use crate::folder::Folder;
 use crate::probes::{Asked, SMALL, Setting, percentile, while_asked};
@@ -9,7 +9,6 @@ use client::Options;
 use cluster::{HotPolicy, KeyspaceKind};
 use console::admin::Admin;
 use controller::KeyspaceSpec;
-use lab::hosts::Hosts;
 use lab::links::Link;
 use lab::place::Place;
 use lab::redundant::{Controllers, Role};
@@ -89,7 +88,7 @@ fn prepare(cluster: &mut Cluster, fault: Fault) -> u8 {
 
 /// Whether there can be such a cluster here.
 pub(crate) fn can_be() -> Result<(), String> {
-    Hosts::new(&[]).has_links().map_err(str::to_owned)?;
+    has_links()?;
     let there = etcd::is_there();
     there.then_some(()).ok_or("there is no etcd: apt-get install etcd-server".into())
 }
