@@ -13,6 +13,10 @@ pub struct Member {
 }
 
 /// What one of these members is told; its data lies below this directory.
+///
+/// # Panics
+///
+/// If there are not so many.
 pub fn arguments(all: &[Member], index: usize, dir: &Path) -> Vec<String> {
     let member = all.get(index).expect("one of the members");
     let url = |at: SocketAddr| format!("http://{at}");

@@ -2,7 +2,7 @@
 //! changes. Method: many seeds of every profile, each another world.
 //!
 //! `SIM_PROFILE=crashes SIM_SEED=17 cargo test -p keyway-sim --test promises` replays one world,
-//! `SIM_SEEDS=20000` runs as many of each profile; without either there are 150.
+//! `SIM_SEEDS=20000` runs as many of each profile; without either there are 300.
 
 use sim::{Options, Profile, Stats, run, run_many};
 use std::ops::{ControlFlow, RangeInclusive};
@@ -15,7 +15,7 @@ fn number(name: &str) -> Option<u64> {
 fn seeds() -> RangeInclusive<u64> {
     match number("SIM_SEED") {
         Some(seed) => seed..=seed,
-        None => 1..=number("SIM_SEEDS").unwrap_or(150),
+        None => 1..=number("SIM_SEEDS").unwrap_or(300),
     }
 }
 

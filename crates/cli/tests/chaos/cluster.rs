@@ -238,7 +238,7 @@ impl Cluster {
         Ok(held.map_or_else(|| watch.now(), |(since, _)| since))
     }
 
-    /// Waits for that before somebody goes on, and ends the test if it does not become so.
+    /// Waits until it is complete, and ends the test if it does not become so.
     pub(crate) fn become_complete(&mut self, when: fmt::Arguments<'_>) {
         let complete = self.wait_until_complete(COMPLETE_WAIT_MAX);
         complete.unwrap_or_else(|why| panic!("{when}: {why}"));
@@ -289,7 +289,7 @@ impl Cluster {
     }
 }
 
-/// What the issue of every failure is held to: full replication within a minute.
+/// After every failure all partitions are to be fully replicated again within a minute.
 pub(crate) const COMPLETE_WAIT_MAX: Duration = Duration::from_secs(60);
 
 /// How long a process may take to end: it waits for others for ten seconds at most.

@@ -12,6 +12,7 @@ use crate::takeover::{SETTING, decide, leader};
 use client::Options;
 use lab::process::tied;
 use lab::redundant::Role;
+use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -25,9 +26,6 @@ const HELD_FOR: Duration = Duration::from_secs(5);
 const TAKEN_WITHIN: Duration = Duration::from_millis(500);
 /// How long after that it may take until members have refused one.
 const REFUSED_WAIT_MAX: Duration = Duration::from_secs(10);
-
-/// How long after that members may follow neither the map of before nor the present one.
-const DECIDED_WAIT_MAX: Duration = Duration::from_secs(10);
 
 /// Whether there is what holds threads.
 pub(crate) fn can_be() -> Result<(), String> {
@@ -52,7 +50,7 @@ pub(crate) struct Awakening {
 ///
 /// # Panics
 ///
-/// If members have something else on record afterwards than before, and not of the leader's map.
+/// If members have something else on record afterwards than before that the leader has not decided.
 pub(crate) fn measure(folder: Folder) -> Awakening {
     let deadline = Options::default().deadline;
     while_asked(&SETTING, folder, deadline, |cluster, requests| {
@@ -78,15 +76,14 @@ pub(crate) fn measure(folder: Folder) -> Awakening {
         // All that were held have left by then.
         watch.wait_until(taken + HELD_FOR);
         drop(held);
-        // The leader may be about to decide something.
-        let follow = || {
-            let (status, after) = (cluster.status()?, records(cluster, &members));
-            let astray = led_astray(&first, &after, status.revision.get());
-            let done = astray.is_empty().then_some(());
-            done.ok_or_else(|| format!("the leader has {}: {astray:?}", status.revision))
-        };
-        let waited = watch.wait_for(DECIDED_WAIT_MAX, follow);
-        waited.unwrap_or_else(|why| panic!("orders of who was deposed were obeyed: {why}"));
+        // What the leader has decided is newer than all that was on record, and not after this.
+        let after = records(cluster, &members);
+        let newest = cluster.status().expect("one leads").revision.get();
+        let astray = led_astray(&first, &after, newest);
+        assert!(
+            astray.is_empty(),
+            "the leader has revision {newest}, of {first:?} became {astray:?}"
+        );
         let terms = members.iter().map(|it| cluster.count(*it, &LEADER_TERM)).collect();
         let awakening = Awakening {
             refused: refused(cluster, &members) - before,
@@ -100,11 +97,28 @@ pub(crate) fn measure(folder: Folder) -> Awakening {
     })
 }
 
-/// Records that are neither what they were nor of the leader's map.
-fn led_astray<'a>(before: &[String], after: &'a [String], revision: u64) -> Vec<&'a String> {
-    let leads = format!("\"revision\":{revision}");
+/// Records that are neither what they were nor of something that the leader has decided since: of a
+/// newer map than before, and not of one that it does not have.
+fn led_astray<'a>(before: &[String], after: &'a [String], newest: u64) -> Vec<&'a String> {
     let changed = before.iter().zip(after).filter(|(before, after)| before != after);
-    changed.map(|(_, after)| after).filter(|after| !after.contains(&leads)).collect()
+    let decided = |before: &String, after: &String| {
+        revision(before) < revision(after) && revision(after) <= newest
+    };
+    changed.filter(|(before, after)| !decided(before, after)).map(|(_, after)| after).collect()
+}
+
+fn revision(record: &str) -> u64 {
+    let record: Value = serde_json::from_str(record).expect("it is JSON");
+    record.get("revision").and_then(Value::as_u64).expect("it has a revision")
+}
+
+#[test]
+fn who_follows_an_older_map_or_one_that_nobody_has_is_led_astray() {
+    let record = |revision: u64, more: u8| format!("{{\"revision\":{revision},\"more\":{more}}}");
+    let is_astray = |after: String| !led_astray(&[record(5, 0)], &[after], 7).is_empty();
+    let cases =
+        [record(5, 0), record(6, 1), record(7, 1), record(5, 1), record(4, 0), record(71, 0)];
+    assert_eq!(cases.map(is_astray), [false, false, false, true, true, true]);
 }
 
 /// All that take orders.
