@@ -20,6 +20,8 @@ pub enum Mutant {
     AnswerAtHead,
     /// Node: answers leave before what they rest on is durable.
     AnswerUnsynced,
+    /// Node: no answer to a read waits for a sync that goes on apart.
+    ShowUnsynced,
     /// Node: requests and chain messages of any epoch are taken.
     IgnoreEpoch,
     /// Node: serves on after its lease has ended.
@@ -210,12 +212,13 @@ pub enum Mutant {
 
 impl Mutant {
     /// Every mutant.
-    pub const ALL: [Self; 95] = [
+    pub const ALL: [Self; 96] = [
         Self::ForgetRequests,
         Self::RetryElsewhere,
         Self::IgnoreBase,
         Self::AnswerAtHead,
         Self::AnswerUnsynced,
+        Self::ShowUnsynced,
         Self::IgnoreEpoch,
         Self::IgnoreLease,
         Self::DeleteAnyway,

@@ -4,6 +4,9 @@
 //! crash after the next [`sync`](Engine::sync): all changes between two syncs survive together or
 //! not at all. An engine that meets an I/O error remembers it, and `sync` reports it: nothing the
 //! node says in between leaves the node, so a wrong read is never told to anybody.
+//!
+//! An engine may leave it to others to wait for its disk. It is used meanwhile, and says what of
+//! that a crash could still take back.
 
 pub mod conformance;
 pub mod memory;
@@ -324,6 +327,42 @@ pub trait Engine {
     /// An engine may also refuse for now: until a later sync succeeds it keeps the changes, shows
     /// what was there before them, and must not be given others.
     fn sync(&mut self) -> Result<(), EngineError>;
+
+    /// Whether somebody else waits for its disk, so that it is used while it syncs.
+    fn syncs_apart(&self) -> bool {
+        false
+    }
+
+    /// Begins to make every change so far durable, which it is when this says `false`. Else it goes
+    /// on apart: the owner hears when it has ended, and says so by [`end_sync`](Self::end_sync).
+    /// There is one at a time.
+    ///
+    /// # Errors
+    ///
+    /// As for [`sync`](Self::sync).
+    fn begin_sync(&mut self) -> Result<bool, EngineError> {
+        self.sync().map(|()| false)
+    }
+
+    /// The sync that went on apart has ended so.
+    ///
+    /// # Errors
+    ///
+    /// If it has failed: as for [`sync`](Self::sync).
+    fn end_sync(&mut self, how: Result<(), EngineError>) -> Result<(), EngineError> {
+        how
+    }
+
+    /// Whether no crash can take back what reads see under a key. One that does not sync apart need
+    /// not know.
+    fn is_durable(&self, _key: &KeyRef<'_>) -> bool {
+        true
+    }
+
+    /// Whether that is so of all keys.
+    fn is_all_durable(&self) -> bool {
+        true
+    }
 
     /// Identity of this memory.
     fn store_id(&self) -> StoreId;

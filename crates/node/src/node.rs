@@ -7,10 +7,12 @@ mod hot_order;
 mod packets;
 mod report;
 mod room;
+mod sync;
 mod tidy;
 mod verify;
 
-use crate::engine::{Engine, EngineError};
+use crate::engine::Engine;
+use crate::node::sync::Syncs;
 use crate::replica::Replica;
 use crate::replica::big::parts::PartTimes;
 use crate::replica::copy::{Budget, Copy};
@@ -72,10 +74,9 @@ pub struct Node<E: Engine> {
     pub(crate) next_tidy: Instant,
     /// The replica that was looked after last when there was more to do.
     pub(crate) tidied: PartitionId,
-    /// Whether replica records were given or taken since the last flush.
-    pub(crate) unsynced_replicas: bool,
     /// Whether anything was handled since the last flush.
     pub(crate) dirty: bool,
+    pub(crate) syncs: Syncs,
     pub(crate) ready: Outbox,
     /// What rests on changes that the engine has refused so far.
     pub(crate) put_off: Outbox,
@@ -101,8 +102,8 @@ impl<E: Engine> Node<E> {
             next_listing: now,
             next_tidy: now,
             tidied: PartitionId::default(),
-            unsynced_replicas: false,
             dirty: true,
+            syncs: Syncs::default(),
             ready: Outbox::default(),
             put_off: Outbox::default(),
         }
@@ -180,26 +181,6 @@ impl<E: Engine> Node<E> {
         self.vacate_on(now);
         self.list_on(now);
         self.verify_on(now);
-    }
-
-    /// Makes durable whatever was handled since the last flush, and lets its answers go.
-    ///
-    /// # Errors
-    ///
-    /// If the engine failed. The node must then stop: its answers stay unsent, and what it
-    /// holds in memory may differ from what is on disk.
-    pub fn flush(&mut self) -> Result<(), EngineError> {
-        self.shard.turn.end();
-        if self.shard.stock.is_refused() {
-            self.ready.append(&mut self.shard.held);
-        } else if std::mem::take(&mut self.dirty) {
-            if !self.shard.mutant.is(Mutant::AnswerUnsynced) {
-                self.shard.engine.sync()?;
-            }
-            self.synced();
-            self.ready.append(&mut self.shard.held);
-        }
-        Ok(())
     }
 
     /// The next datagram to send.

@@ -13,6 +13,7 @@ mod returning;
 mod room;
 mod scans;
 mod sessions;
+mod syncing;
 mod updates;
 mod vacating;
 mod verify;

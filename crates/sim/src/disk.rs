@@ -1,4 +1,8 @@
-//! A storage engine that loses in a crash what it had not synced, and nothing else.
+//! A storage engine that loses in a crash what it had not synced, and nothing else. Where syncs take
+//! time they go on apart, and a crash meanwhile leaves all of one or nothing of it.
+
+#[cfg(test)]
+mod tests;
 
 use cluster::{KeyspaceId, Match, Partition, PartitionId, StoreId};
 use node::engine::{Area, Engine, EngineError, Interval, KeyRef, Record};
@@ -15,8 +19,12 @@ pub(crate) struct Disk {
     live: Contents,
     /// What a crash leaves.
     synced: Contents,
-    /// What makes `live` of `synced`.
+    /// What the sync under way makes durable.
+    syncing: Vec<Change>,
+    /// What makes `live` of `synced` once it has.
     unsynced: Vec<Change>,
+    /// Whether syncs go on apart.
+    apart: bool,
     /// What takes the last syncs back, the latest last.
     undo: VecDeque<Vec<Change>>,
     /// An older copy of what was synced, for somebody to put back.
@@ -66,10 +74,17 @@ impl Disk {
             store_id,
             live: Contents::default(),
             synced: Contents::default(),
+            syncing: Vec::new(),
             unsynced: Vec::new(),
+            apart: false,
             undo: VecDeque::new(),
             copy: None,
         }
+    }
+
+    /// From now on syncs go on apart.
+    pub(crate) fn sync_apart(&mut self) {
+        self.apart = true;
     }
 
     /// Keeps a copy of what is synced.
@@ -120,8 +135,13 @@ impl Disk {
         }
     }
 
-    /// Loses what was not synced, all of it: a batch is never torn ([`Engine::sync`]).
-    pub(crate) fn crash(&mut self) {
+    /// Loses what was not synced, all of it: a batch is never torn ([`Engine::sync`]). What was
+    /// being synced may have come to the disk.
+    pub(crate) fn crash(&mut self, keeps_syncing: bool) {
+        let syncing = std::mem::take(&mut self.syncing);
+        if keeps_syncing {
+            self.make_durable(syncing.into_iter());
+        }
         self.unsynced.clear();
         self.live = self.synced.clone();
     }
@@ -186,6 +206,15 @@ impl Disk {
         let (keyspace, ..) = from;
         let records = self.live.records.range(from..);
         records.take_while(move |((of, at, _), _)| *of == keyspace && *at <= last.0)
+    }
+
+    /// Records that a crash may take back.
+    fn not_durable(&self) -> impl Iterator<Item = &RecordKey> {
+        let changes = self.syncing.iter().chain(&self.unsynced);
+        changes.filter_map(|change| match change {
+            Change::Record(key, _) => Some(key),
+            Change::Note(..) => None,
+        })
     }
 
     fn change(&mut self, change: Change) {
@@ -364,11 +393,42 @@ impl Engine for Disk {
     }
 
     fn sync(&mut self) -> Result<(), EngineError> {
-        let changes = std::mem::take(&mut self.unsynced);
+        let mut changes = std::mem::take(&mut self.syncing);
+        changes.append(&mut self.unsynced);
         if !changes.is_empty() {
             self.make_durable(changes.into_iter());
         }
         Ok(())
+    }
+
+    fn syncs_apart(&self) -> bool {
+        self.apart
+    }
+
+    fn begin_sync(&mut self) -> Result<bool, EngineError> {
+        if !self.apart {
+            return self.sync().map(|()| false);
+        }
+        assert!(self.syncing.is_empty(), "there is one sync at a time");
+        self.syncing = std::mem::take(&mut self.unsynced);
+        Ok(!self.syncing.is_empty())
+    }
+
+    fn end_sync(&mut self, how: Result<(), EngineError>) -> Result<(), EngineError> {
+        let changes = std::mem::take(&mut self.syncing);
+        if !changes.is_empty() {
+            self.make_durable(changes.into_iter());
+        }
+        how
+    }
+
+    fn is_durable(&self, key: &KeyRef<'_>) -> bool {
+        let at = record_key(key);
+        !self.not_durable().any(|changed| *changed == at)
+    }
+
+    fn is_all_durable(&self) -> bool {
+        self.not_durable().next().is_none()
     }
 
     fn store_id(&self) -> StoreId {
@@ -381,65 +441,5 @@ impl Engine for Disk {
 
     fn len(&self) -> usize {
         self.live.records.len()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use machine::Rng;
-    use node::engine::conformance::{Draw, Model, Notes, Step};
-
-    fn steps(rng: &mut Rng) -> Vec<Step> {
-        let count = rng.below(300);
-        let mut number = || u16::try_from(rng.below(1 << 16)).unwrap();
-        let draws = (0..count).map(|_| -> Draw { std::array::from_fn(|_| number()) });
-        draws.map(Step::from_draw).collect()
-    }
-
-    #[test]
-    fn does_what_every_engine_must_and_a_crash_takes_what_was_not_synced_and_nothing_else() {
-        for seed in 0..200 {
-            let mut rng = Rng::new(seed);
-            let steps = steps(&mut rng);
-            let crash_at = rng.below(300);
-            let mut disk = Disk::new(StoreId(1));
-            let mut model = Model::new(Notes::Kept);
-            let mut synced = model.clone();
-            for (index, step) in (0..).zip(&steps) {
-                if index == crash_at {
-                    disk.crash();
-                    model = synced.clone();
-                    model.check(&disk, &steps);
-                }
-                model.step(&mut disk, step);
-                if *step == Step::Sync {
-                    synced = model.clone();
-                }
-            }
-            model.check(&disk, &steps);
-            model.clear_in_pieces(&mut disk, 20, &steps);
-        }
-    }
-
-    #[test]
-    fn values_are_those_of_keys_that_are_there() {
-        let mut disk = Disk::new(StoreId(1));
-        let at = |key| KeyRef {
-            keyspace: KeyspaceId(1),
-            partition: PartitionId(1),
-            ordered: true,
-            match_value: Match(1),
-            keyhash: 1,
-            key,
-        };
-        let record =
-            Record { version: Version::new(1), expiry_ms: 0, tombstone: false, value: b"v" };
-        disk.write(&at(b"there"), &record);
-        disk.write(&at(b"deleted"), &Record { tombstone: true, value: b"", ..record });
-        disk.write(&at(b"removed"), &record);
-        disk.remove(&at(b"removed"));
-        let values: Vec<_> = disk.values().map(|((.., key), ..)| key.clone()).collect();
-        assert_eq!(values, [b"there"]);
     }
 }

@@ -22,8 +22,8 @@ pub(crate) enum Event {
     Call(Call),
     /// What that says reaches the controller, or nothing does in time.
     Told(Told),
-    /// A node shard makes durable what it handled and lets its answers go.
-    Flush { shard: usize },
+    /// A sync of a node shard has ended.
+    Synced { shard: usize },
     /// A slow process has done with what it was at and takes what comes next.
     Serve { role: Role, incarnation: u64 },
     /// Something breaks, or an operator acts.

@@ -7,6 +7,7 @@
 mod budget;
 mod control;
 mod delegations;
+mod durable;
 mod faults;
 mod finish;
 mod hints;
@@ -95,7 +96,7 @@ pub(crate) struct World {
     /// All shards of the first node, then those of the second, and so on.
     shards: Vec<Shard>,
     /// Orders that each node has carried out and will answer when that is durable.
-    asked: Vec<Vec<Mandate>>,
+    asked: Vec<Vec<durable::Asked>>,
     controllers: Vec<Master>,
     actors: Vec<Actor>,
     /// When which machine wants to be called: see [`Unit`].
@@ -154,7 +155,8 @@ struct Shard {
     machine: Option<Node<Disk>>,
     /// What a crashed one comes back with.
     disk: Option<Disk>,
-    flush_scheduled: bool,
+    /// Whether the end of its sync is to come.
+    syncing: bool,
     /// The most that its disk may hold, while that is little.
     capacity: Option<u64>,
     /// Alerts of the machine that were sent on, and when the next may be.
@@ -242,7 +244,7 @@ impl World {
             Event::Alert(alert) => self.alert_arrives(alert),
             Event::Call(call) => self.call_arrives(call),
             Event::Told(told) => self.told_arrives(told),
-            Event::Flush { shard } => self.flush_is_due(shard),
+            Event::Synced { shard } => self.sync_ends(shard),
             Event::Serve { role, incarnation } => self.serve_next(role, incarnation),
             Event::Fault(fault) => self.fault(fault),
             Event::Relief(relief) => self.relieve(relief),

@@ -113,7 +113,8 @@ impl<E: Engine> Node<E> {
             self.replica_records.forget_all(&mut self.shard.engine, partition.id);
         }
         self.next_vacating = self.next_vacating.max(now);
-        self.unsynced_replicas = true;
+        self.syncs.see_replicas();
+        self.shard.rests_on_replicas = true;
     }
 
     /// Forgets a piece of what is held without a replica record, and of what a replica had noted
@@ -136,7 +137,7 @@ impl<E: Engine> Node<E> {
     /// When there is a piece to forget, if there is one; not before it is durable why.
     pub(crate) fn vacating_due(&self) -> Option<Instant> {
         let any = self.replica_records.is_vacating() || !self.forgetting.is_empty();
-        (any && !self.unsynced_replicas).then_some(self.next_vacating)
+        (any && self.syncs.has_replicas()).then_some(self.next_vacating)
     }
 
     /// Makes a replica of a partition, or lets it follow.

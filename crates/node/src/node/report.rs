@@ -5,38 +5,47 @@ use crate::node::Node;
 use crate::replica::Replica;
 use crate::replica::copy::Copy;
 use crate::shard::counters::Counters;
-use cluster::{NodeReport, PartitionId, ShardRecord, Stored, Volume};
+use cluster::{Epoch, NodeReport, PartitionId, Settled, ShardRecord, Stored, Volume};
 use machine::Instant;
 use wire::Revision;
 
+/// What a node says of itself that has to be durable.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Statement {
+    revision: Revision,
+    settled: Vec<Settled>,
+    caught_up: Vec<(PartitionId, Epoch)>,
+    vacating: Vec<PartitionId>,
+    hot_revision: Revision,
+    hot_known: Revision,
+    recall: u64,
+    on_record: ShardRecord,
+}
+
 impl<E: Engine> Node<E> {
     /// How the node is, for the controller. What is not yet durable is not said to be settled,
-    /// whole or vacated.
+    /// whole, vacated or installed.
     pub fn report(&self, now: Instant) -> NodeReport {
-        let durable = || self.replicas.values().filter(|_| !self.dirty);
-        let place = |replica: &Replica| (replica.member.id(), replica.member.epoch());
         let progress = |(id, copy): (&PartitionId, &Copy<E::Cursor>)| {
             Some(copy.progress(&self.shard.engine, self.replicas.get(id)?))
         };
+        let durable = self.durable_statement();
         NodeReport {
-            revision: self.directory.as_ref().map_or(Revision::NONE, |d| d.revision),
+            revision: durable.revision,
             store: self.shard.engine.store_id(),
-            cluster: self.replica_records.cluster,
-            past: self.replica_records.past().to_vec(),
-            recorded: self.replica_records.revision,
-            settled: durable().filter(|r| r.settled).map(Replica::as_settled).collect(),
-            caught_up: durable()
-                .filter(|r| r.member.is_learner() && r.caught_up)
-                .map(place)
-                .collect(),
+            cluster: durable.on_record.cluster,
+            past: durable.on_record.past,
+            recorded: durable.on_record.revision,
+            settled: durable.settled,
+            caught_up: durable.caught_up,
             copies: self.copies.iter().filter_map(progress).collect(),
-            vacating: self.replica_records.vacating(),
+            vacating: durable.vacating,
             verify: self.verifier.number(),
             verified: self.verifier.report(),
             hot: self.shard.heat.hot(now),
-            hot_revision: self.shard.hot.revision(),
-            hot_known: self.hot_known(),
-            recall: self.recall(),
+            hot_revision: durable.hot_revision,
+            hot_known: durable.hot_known,
+            recall: durable.recall,
             requests: self.shard.counters.work_total(),
             rate: self.config.rate,
             pending: self.pending() as u64,
@@ -51,11 +60,30 @@ impl<E: Engine> Node<E> {
         }
     }
 
-    /// What it has on record of the map; of what was installed since the last flush it is not
-    /// durable yet.
+    /// What it says of itself once the turns that have ended are durable.
+    pub(crate) fn statement(&self) -> Statement {
+        let durable = || self.replicas.values().filter(|_| !self.dirty);
+        let place = |replica: &Replica| (replica.member.id(), replica.member.epoch());
+        Statement {
+            revision: self.directory.as_ref().map_or(Revision::NONE, |d| d.revision),
+            settled: durable().filter(|r| r.settled).map(Replica::as_settled).collect(),
+            caught_up: durable()
+                .filter(|r| r.member.is_learner() && r.caught_up)
+                .map(place)
+                .collect(),
+            vacating: self.replica_records.vacating(),
+            hot_revision: self.shard.hot.revision(),
+            hot_known: self.hot_known(),
+            recall: self.recall(),
+            on_record: self.replica_records.on_record(),
+        }
+    }
+
+    /// What it has on record of the map, as far as that is durable; with an engine that does not
+    /// sync apart, of what was installed since the last flush it is not yet.
     #[must_use]
     pub fn on_record(&self) -> ShardRecord {
-        self.replica_records.on_record()
+        self.durable_statement().on_record
     }
 
     /// How often there was something that the controller should hear of at once: when this has

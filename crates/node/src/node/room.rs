@@ -34,16 +34,9 @@ impl<E: Engine> Node<E> {
     /// The engine has taken what it had refused.
     pub fn take_up(&mut self) {
         if self.shard.stock.take_up() {
-            self.synced();
+            self.has_synced();
             self.ready.append(&mut self.put_off);
         }
-    }
-
-    /// All that was changed is durable.
-    pub(crate) fn synced(&mut self) {
-        (self.unsynced_replicas, self.shard.counters.syncs) =
-            (false, self.shard.counters.syncs + 1);
-        self.replica_records.synced();
     }
 
     /// What comes while nothing can be written and is no read: clients are told why, so that none

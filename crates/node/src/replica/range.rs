@@ -7,7 +7,7 @@ use crate::replica::judge::{entry, is_over};
 use crate::replica::read::PAYLOAD_MAX;
 use crate::replica::totals::SEEK_STEPS;
 use crate::shard::context::Context;
-use crate::shard::reply::{refuse, reply_header, send};
+use crate::shard::reply::{Waits, refuse, reply_header, send_when};
 use crate::shard::turn::{Answer, Question};
 use cluster::{Keyspace, Match, Mutant};
 use machine::UnixMs;
@@ -270,7 +270,8 @@ fn piece_header<E>(ctx: &Context<'_, E>, request: &Header, answer: &Answer) -> H
 
 fn send_piece<E: Engine>(ctx: &mut Context<'_, E>, request: &Header, answer: &Answer) {
     let header = piece_header(ctx, request, answer);
-    send(ctx, &header, &[&answer.payload]);
+    let waits = Waits::unless(ctx.engine.is_all_durable());
+    send_when(ctx, &header, &[&answer.payload], waits);
 }
 
 fn bound(key: &[u8], flags: u8, open: u8, exclusive: u8) -> Bound<&[u8]> {

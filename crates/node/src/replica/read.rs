@@ -11,7 +11,7 @@ use crate::replica::judge::{entry, is_over, judge};
 use crate::replica::lookup::Lookup;
 use crate::replica::serve::matches_key;
 use crate::shard::context::Context;
-use crate::shard::reply::{refuse, reply_endpoint, reply_header, send};
+use crate::shard::reply::{Waits, outbox, refuse, reply_endpoint, reply_header, send, send_when};
 use cluster::{Keyspace, KeyspaceId, Match, Mutant};
 use wire::{
     ChainExpire, Code, DATAGRAM_MAX, DropReason, Effect, Entry, GetReplyBody, HEADER_LEN, Header,
@@ -56,8 +56,13 @@ impl Replica {
             ctx.counters.count_drop(DropReason::BadReplyAddress);
             return;
         }
-        let (now, out, engine) = (ctx.time, &mut *ctx.out, &*ctx.engine);
-        let (code, version) = engine.read(&self.member.key_ref(request, key), |record| {
+        let place = self.member.key_ref(request, key);
+        let plain = request.hop_flags & hot == 0 && self.delegations.present(key).is_none();
+        let shows_any = ctx.mutant.is(Mutant::ShowUnsynced);
+        let waits = Waits::unless(plain && (shows_any || ctx.engine.is_durable(&place)));
+        let out = outbox(&mut ctx.free, &mut *ctx.out, waits);
+        let (now, engine) = (ctx.time, &*ctx.engine);
+        let (code, version) = engine.read(&place, |record| {
             let code = judge(key, record.as_ref(), now);
             let version = record.map_or_else(|| self.version_of_none(key), |r| r.version);
             let found = record.filter(|_| code == Code::Ok);
@@ -165,10 +170,10 @@ fn send_published<E: Engine>(
     ctx: &mut Context<'_, E>,
     header: &Header,
     parts: &[&[u8]],
-    unpublished: Vec<Unpublished>,
+    (unpublished, waits): (Vec<Unpublished>, Waits),
 ) {
     if unpublished.is_empty() {
-        send(ctx, header, parts);
+        send_when(ctx, header, parts, waits);
     } else {
         ctx.hot.deferred.push(ctx.now, header, parts, unpublished);
     }
@@ -183,7 +188,7 @@ pub(crate) fn handle_mget<E: Engine>(
     keys: &MgetKeys<'_>,
 ) {
     let payload = std::mem::take(ctx.scratch);
-    let mut answer = MgetAnswer { payload, bitmap: 0, unpublished: Vec::new() };
+    let mut answer = MgetAnswer { payload, bitmap: 0, unpublished: Vec::new(), waits: Waits::No };
     answer.payload.clear();
     // Only the switch says what is new enough.
     let direct = request.hop_flags & hop_flag::DIRECT != 0;
@@ -307,6 +312,9 @@ impl Replica {
             let (added, ..) = ctx.engine.read(&place, |record| read(record, answer));
             assert!(added, "any entry fits an empty answer");
         }
+        if self.delegations.present(key).is_some() || !ctx.engine.is_durable(&place) {
+            answer.waits = Waits::Turn;
+        }
         if code == Code::Expiring {
             self.ask_to_expire(ctx, at, key, version);
         }
@@ -328,6 +336,7 @@ fn answer_from_copy<E: Engine>(
         answer.send(ctx, request);
         assert!(read(ctx, answer), "any entry fits an empty answer");
     }
+    answer.waits = Waits::Turn;
 }
 
 /// An MGET reply while it is being filled.
@@ -336,6 +345,8 @@ struct MgetAnswer {
     bitmap: u32,
     /// What it shows, and must not until that is published.
     unpublished: Vec<Unpublished>,
+    /// Whether it shows anything that may not be durable.
+    waits: Waits,
 }
 
 impl MgetAnswer {
@@ -368,7 +379,9 @@ impl MgetAnswer {
         if self.bitmap != 0 {
             let bitmap = std::mem::take(&mut self.bitmap);
             let header = Header { bitmap, ..reply_header(ctx, request, Op::Mget, Code::Ok) };
-            send_published(ctx, &header, &[&self.payload], std::mem::take(&mut self.unpublished));
+            let waits = std::mem::replace(&mut self.waits, Waits::No);
+            let shows = (std::mem::take(&mut self.unpublished), waits);
+            send_published(ctx, &header, &[&self.payload], shows);
             self.payload.clear();
         }
     }

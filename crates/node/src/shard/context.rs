@@ -27,6 +27,11 @@ pub(crate) struct Shard<E> {
     pub(crate) rate: u32,
     /// What is to be sent once the turn is durable.
     pub(crate) held: Outbox,
+    /// What is to be sent when the turn ends: it shows nothing that is not durable.
+    pub(crate) free: Outbox,
+    /// Whether replica records were given or taken, and that is not durable yet: all that is served
+    /// rests on it.
+    pub(crate) rests_on_replicas: bool,
     pub(crate) timers: Timers,
     pub(crate) counters: Counters,
     pub(crate) heat: Heat,
@@ -49,6 +54,8 @@ impl<E: Engine> Shard<E> {
             ahead: None,
             rate,
             held: Outbox::default(),
+            free: Outbox::default(),
+            rests_on_replicas: true,
             timers: Timers::new(),
             counters: Counters::default(),
             heat: Heat::new(now, rate),
@@ -82,6 +89,7 @@ impl<E: Engine> Shard<E> {
         load: u16,
     ) -> Context<'a, E> {
         let room = self.stock.room(self.engine.usage());
+        let waits = self.rests_on_replicas || !self.engine.syncs_apart();
         Context {
             now,
             time: time(self.ahead, self.mutant, now),
@@ -90,6 +98,7 @@ impl<E: Engine> Shard<E> {
             leased: self.tenure.holds(now) || self.mutant.is(Mutant::IgnoreLease),
             engine: &mut self.engine,
             out: &mut self.held,
+            free: if waits { None } else { Some(&mut self.free) },
             timers: &mut self.timers,
             counters: &mut self.counters,
             heat: &mut self.heat,
@@ -125,6 +134,8 @@ pub(crate) struct Context<'a, E> {
     pub(crate) rate: u32,
     pub(crate) engine: &'a mut E,
     pub(crate) out: &'a mut Outbox,
+    /// Where answers go that show nothing which is not durable, if they need not wait.
+    pub(crate) free: Option<&'a mut Outbox>,
     pub(crate) timers: &'a mut Timers,
     pub(crate) counters: &'a mut Counters,
     pub(crate) heat: &'a mut Heat,

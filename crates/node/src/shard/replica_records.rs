@@ -47,7 +47,7 @@ pub(crate) struct ReplicaRecords {
     replica_records: BTreeMap<PartitionId, ReplicaRecord>,
     /// ReplicaRecords that were given up, and of which something may be left in the engine.
     vacating: BTreeMap<PartitionId, Area>,
-    /// Those of which nothing is left since the last sync.
+    /// Those of which nothing is left since the last sync began.
     forgotten: Vec<PartitionId>,
 }
 
@@ -107,11 +107,6 @@ impl ReplicaRecords {
             self.past.remove(1);
         }
         note_lives(engine, self.past.iter().copied().chain([incarnation]));
-    }
-
-    /// The incarnations before the present one.
-    pub(crate) fn past(&self) -> &[Incarnation] {
-        &self.past
     }
 
     pub(crate) fn belong_to<E: Engine>(&mut self, engine: &mut E, cluster: ClusterId) {
@@ -227,7 +222,7 @@ impl ReplicaRecords {
         engine.note(SHARD, &partition.0.to_be_bytes(), None);
     }
 
-    /// All that was done so far is durable.
+    /// All that was done so far is durable, or will be when it is next said what is.
     pub(crate) fn synced(&mut self) {
         self.forgotten.clear();
     }

@@ -4,6 +4,7 @@ use crate::engine::Engine;
 use crate::replica::sessions::outcome::Outcome;
 use crate::shard::cluster_view::ClusterView;
 use crate::shard::context::Context;
+use machine::Outbox;
 use wire::{
     BatchReplyBody, Code, DelegatedReply, DelegationId, DropReason, Endpoint, Header, HotAnswer,
     HotGet, IncrReplyBody, KeyReply, NoSession, NodeReply, Op, RangeInterval, Version, hop_flag,
@@ -53,6 +54,32 @@ pub(crate) fn reply_endpoint(header: &Header, directory: &ClusterView) -> Endpoi
 
 /// Sends an answer.
 pub(crate) fn send<E: Engine>(ctx: &mut Context<'_, E>, header: &Header, parts: &[&[u8]]) {
+    send_when(ctx, header, parts, Waits::Turn);
+}
+
+/// Whether an answer waits until what the turn has done is durable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Waits {
+    /// It may rest on that.
+    Turn,
+    /// It shows nothing of it.
+    No,
+}
+
+impl Waits {
+    /// Of an answer that shows what is durable, or not.
+    pub(crate) fn unless(durable: bool) -> Self {
+        if durable { Self::No } else { Self::Turn }
+    }
+}
+
+/// Sends an answer, which waits or does not.
+pub(crate) fn send_when<E: Engine>(
+    ctx: &mut Context<'_, E>,
+    header: &Header,
+    parts: &[&[u8]],
+    waits: Waits,
+) {
     if !ctx.leased {
         return;
     }
@@ -61,11 +88,23 @@ pub(crate) fn send<E: Engine>(ctx: &mut Context<'_, E>, header: &Header, parts: 
     }
     let to = reply_endpoint(header, ctx.directory);
     if to.is_set() {
-        ctx.out.push(to, |out| {
+        outbox(&mut ctx.free, &mut *ctx.out, waits).push(to, |out| {
             wire::emit(out, header, parts);
         });
     } else {
         ctx.counters.count_drop(DropReason::BadReplyAddress);
+    }
+}
+
+/// Where an answer goes.
+pub(crate) fn outbox<'a>(
+    free: &'a mut Option<&mut Outbox>,
+    out: &'a mut Outbox,
+    waits: Waits,
+) -> &'a mut Outbox {
+    match free {
+        Some(free) if waits == Waits::No => free,
+        _ => out,
     }
 }
 

@@ -12,12 +12,39 @@ pub(super) struct Noted {
     notes: BTreeMap<(PartitionId, Vec<u8>), Vec<u8>>,
     /// How much was to be cleared at most, each time.
     pub(super) pieces: Vec<usize>,
+    /// What was changed since the last sync began, if syncs go on apart.
+    changed: Option<Changed>,
+    syncing: Changed,
+}
+
+/// Changes: keys of records, and whether there are any.
+#[derive(Debug, Default)]
+struct Changed {
+    keys: Vec<Vec<u8>>,
+    any: bool,
 }
 
 impl Noted {
     pub(super) fn new(id: u16) -> Self {
         let memory = MemoryEngine::new(StoreId(id.into()));
-        Self { memory, notes: BTreeMap::new(), pieces: Vec::new() }
+        let (changed, syncing) = (None, Changed::default());
+        Self { memory, notes: BTreeMap::new(), pieces: Vec::new(), changed, syncing }
+    }
+
+    /// From now on syncs go on apart.
+    pub(super) fn sync_apart(&mut self) {
+        self.changed = Some(Changed::default());
+    }
+
+    fn change(&mut self, key: Option<&[u8]>) {
+        if let Some(changed) = &mut self.changed {
+            changed.any = true;
+            changed.keys.extend(key.map(<[u8]>::to_vec));
+        }
+    }
+
+    fn not_durable(&self) -> impl Iterator<Item = &Vec<u8>> {
+        self.changed.iter().chain([&self.syncing]).flat_map(|changed| &changed.keys)
     }
 
     /// The notes of a partition whose names begin with this letter.
@@ -36,10 +63,12 @@ impl Engine for Noted {
     }
 
     fn write(&mut self, key: &KeyRef<'_>, record: &Record<'_>) {
+        self.change(Some(key.key));
         self.memory.write(key, record);
     }
 
     fn remove(&mut self, key: &KeyRef<'_>) {
+        self.change(Some(key.key));
         self.memory.remove(key);
     }
 
@@ -83,6 +112,7 @@ impl Engine for Noted {
     }
 
     fn note(&mut self, partition: PartitionId, name: &[u8], note: Option<&[u8]>) {
+        self.change(None);
         let at = (partition, name.to_vec());
         match note {
             Some(note) => self.notes.insert(at, note.to_vec()),
@@ -103,6 +133,29 @@ impl Engine for Noted {
 
     fn sync(&mut self) -> Result<(), EngineError> {
         self.memory.sync()
+    }
+
+    fn syncs_apart(&self) -> bool {
+        self.changed.is_some()
+    }
+
+    fn begin_sync(&mut self) -> Result<bool, EngineError> {
+        assert!(!self.syncing.any, "there is one sync at a time");
+        self.syncing = self.changed.as_mut().map(std::mem::take).unwrap_or_default();
+        Ok(self.syncing.any)
+    }
+
+    fn end_sync(&mut self, how: Result<(), EngineError>) -> Result<(), EngineError> {
+        self.syncing = Changed::default();
+        how
+    }
+
+    fn is_durable(&self, key: &KeyRef<'_>) -> bool {
+        !self.not_durable().any(|changed| changed == key.key)
+    }
+
+    fn is_all_durable(&self) -> bool {
+        self.not_durable().next().is_none()
     }
 
     fn store_id(&self) -> StoreId {

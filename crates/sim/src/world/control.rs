@@ -8,14 +8,12 @@ use super::faults::{Harm, Relief};
 use super::process::{Parcel, State};
 use super::{Unit, World};
 use crate::actor::ORDERED_KEYS;
-use crate::clock::nanos;
 use crate::options::Options;
 use crate::queue::Event;
 use crate::role::Role;
 use cluster::{
     Epoch, HotPolicy, Incarnation, Install, KeyspaceKind, Lease, Member, MemberReport, Mutant,
-    NodeId, NodeReport, Order, PartitionId, Report, SwitchControl, SwitchCounters, Term, Unheeded,
-    Versions,
+    NodeId, Order, PartitionId, Report, SwitchControl, SwitchCounters, Term, Unheeded, Versions,
 };
 use controller::{HotAction, HotNews, KeyspaceSpec, Saved};
 use machine::Instant;
@@ -269,9 +267,6 @@ impl World {
                 self.answer(role, mandate, Reply::Report(Box::new(report)));
             }
             Role::Node(node) => {
-                if let Some(asked) = self.asked.get_mut(usize::from(node)) {
-                    asked.push(mandate.clone());
-                }
                 for index in self.shards_of(node) {
                     let Some(shard) = self.shards.get_mut(index) else { return };
                     let Some(machine) = &mut shard.machine else { return };
@@ -296,12 +291,11 @@ impl World {
                     if let Some(order) = verify {
                         machine.install_verify(local, order);
                     }
-                    // Where there is no delay, the first must not answer before the last has it.
-                    shard.flush_scheduled |= nanos(self.options.sync_delay_max) == 0;
                 }
                 for index in self.shards_of(node) {
                     self.pump(Unit::Shard(index));
                 }
+                self.wait_for_turns(node, mandate);
             }
             Role::Client(_) | Role::Controller(_) | Role::Store => {}
         }
@@ -323,33 +317,9 @@ impl World {
     }
 
     /// What a member says now.
-    fn report(&mut self, role: Role, state: MemberReport) -> Report {
+    pub(super) fn report(&mut self, role: Role, state: MemberReport) -> Report {
         let incarnation = self.process(role).incarnation;
         Report { incarnation, at: self.local(role), versions: Versions::ours(), state }
-    }
-
-    /// A node answers the orders that it has carried out, once that is durable.
-    pub(super) fn answer_orders(&mut self, role: Role) {
-        let Role::Node(node) = role else { return };
-        let (mine, now) = (self.shards_of(node), self.local(role));
-        let shards = self.shards.get(mine).unwrap_or_default();
-        let asked = self.asked.get_mut(usize::from(node));
-        let Some(asked) = asked.filter(|asked| !asked.is_empty()) else { return };
-        if shards.iter().any(|shard| shard.flush_scheduled) {
-            return;
-        }
-        let reports = shards.iter().map(|shard| Some(shard.machine.as_ref()?.report(now)));
-        let Some(reports) = reports.collect::<Option<Vec<NodeReport>>>() else { return };
-        let asked = std::mem::take(asked);
-        let store = reports.first().map_or_else(Default::default, |it| it.store);
-        let leaving = self.process(role).leaving;
-        let report = NodeReport::of_shards(reports.iter(), store, usize::MAX);
-        let report = NodeReport { leaving, ..report };
-        let state = MemberReport::Node(Box::new(report));
-        let report = self.report(role, state);
-        for mandate in asked {
-            self.answer(role, &mandate, Reply::Report(Box::new(report.clone())));
-        }
     }
 
     /// Sends back what became of an order.

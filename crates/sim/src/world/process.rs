@@ -192,7 +192,7 @@ impl World {
         }
         for unit in self.units_of(role) {
             if let super::Unit::Shard(index) = unit {
-                self.flush_late(index);
+                self.end_sync(index);
             }
             self.time_passes(unit);
         }

@@ -301,13 +301,16 @@ impl World {
         let mut aged = false;
         for index in self.shards_of(node) {
             let Some(shard) = self.shards.get_mut(index) else { continue };
-            shard.flush_scheduled = false;
+            shard.syncing = false;
             let Some(mut machine) = shard.machine.take() else { continue };
+            let syncing = machine.is_syncing();
             if synced {
+                machine.end_sync(Ok(())).expect("simulated disks do not fail");
                 machine.flush().expect("simulated disks do not fail");
             }
             let mut disk = machine.into_engine();
-            disk.crash();
+            // Or all but that, or all but what is being synced as well.
+            disk.crash(synced || syncing && self.rng.chance(1, 2));
             aged |= match harm {
                 Harm::Aged if only.is_none_or(|only| only == index) => disk.put_back(),
                 Harm::Torn => disk.lose_syncs(syncs.into()),
@@ -317,7 +320,7 @@ impl World {
             if keeps_copy {
                 disk.keep_copy();
             }
-            shard.disk = Some(if forgets { Disk::new(store) } else { disk });
+            shard.disk = Some(if forgets { new_disk(&self.options, store) } else { disk });
         }
         if aged {
             self.stats.disks_aged += 1;
@@ -340,13 +343,21 @@ fn shards(options: &Options, node: u16) -> Vec<Shard> {
         index,
         endpoint: spec.endpoint.with_port_offset(index).expect("few shards"),
         machine: None,
-        disk: Some(Disk::new(StoreId(u64::from(node) + 1))),
-        flush_scheduled: false,
+        disk: Some(new_disk(options, StoreId(u64::from(node) + 1))),
+        syncing: false,
         capacity: None,
         alerts: 0,
         next_alert: Instant(0),
     };
     (0..spec.shards).map(shard).collect()
+}
+
+fn new_disk(options: &Options, store: StoreId) -> Disk {
+    let mut disk = Disk::new(store);
+    if !options.sync_delay_max.is_zero() {
+        disk.sync_apart();
+    }
+    disk
 }
 
 /// Short, so that uploads are given up and readers come too late while there are faults.

@@ -131,42 +131,23 @@ impl World {
         }
     }
 
-    /// After a node has handled something: its answers wait for the next sync.
+    /// After a node has handled something: what it says waits for the sync that has it.
     pub(super) fn settle(&mut self, index: usize) {
-        let most = nanos(self.options.sync_delay_max);
-        if most == 0 {
-            self.flush(index);
-            return;
-        }
         let Some(shard) = self.shards.get_mut(index) else { return };
-        if !std::mem::replace(&mut shard.flush_scheduled, true) {
-            let delay = Duration::from_nanos(self.rng.below(most));
-            self.queue.schedule(self.now + delay, Event::Flush { shard: index });
-        }
-    }
-
-    pub(super) fn flush_is_due(&mut self, index: usize) {
-        let role = self.role_of_unit(Unit::Shard(index));
-        // A stopped process does it when it goes on.
-        if self.process(role).state != State::Paused {
-            self.flush_late(index);
-        }
-    }
-
-    /// Flushes a shard that has something to flush.
-    pub(super) fn flush_late(&mut self, index: usize) {
-        if self.shards.get(index).is_some_and(|shard| shard.flush_scheduled) {
-            self.flush(index);
-            self.rearm(Unit::Shard(index));
-        }
-    }
-
-    fn flush(&mut self, index: usize) {
-        let role = self.role_of_unit(Unit::Shard(index));
-        let Some(shard) = self.shards.get_mut(index) else { return };
-        shard.flush_scheduled = false;
         let Some(machine) = &mut shard.machine else { return };
         machine.flush().expect("simulated disks do not fail");
+        if machine.is_syncing() && !std::mem::replace(&mut shard.syncing, true) {
+            let most = nanos(self.options.sync_delay_max);
+            let delay = Duration::from_nanos(self.rng.below(most));
+            self.queue.schedule(self.now + delay, Event::Synced { shard: index });
+        }
+        self.transmit(index);
+    }
+
+    fn transmit(&mut self, index: usize) {
+        let role = self.role_of_unit(Unit::Shard(index));
+        let Some(shard) = self.shards.get_mut(index) else { return };
+        let Some(machine) = &mut shard.machine else { return };
         let from = (role, shard.endpoint);
         while let Some(datagram) = machine.poll_transmit() {
             self.delegations.see(datagram.payload);
@@ -175,6 +156,27 @@ impl World {
         self.answer_orders(role);
         self.alert(index);
         self.check_capacity(index..index + 1);
+    }
+
+    pub(super) fn sync_ends(&mut self, index: usize) {
+        let role = self.role_of_unit(Unit::Shard(index));
+        // A stopped process hears of it when it goes on.
+        if self.process(role).state != State::Paused {
+            self.end_sync(index);
+        }
+    }
+
+    /// The sync of a shard that has one is over.
+    pub(super) fn end_sync(&mut self, index: usize) {
+        let Some(shard) = self.shards.get_mut(index) else { return };
+        if !std::mem::take(&mut shard.syncing) {
+            return;
+        }
+        if let Some(machine) = &mut shard.machine {
+            machine.end_sync(Ok(())).expect("simulated disks do not fail");
+        }
+        self.settle(index);
+        self.rearm(Unit::Shard(index));
     }
 }
 

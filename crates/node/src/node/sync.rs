@@ -1,0 +1,155 @@
+//! Turns, and what rests on them: what a shard has done in a turn leaves it when that is durable.
+//!
+//! With an engine that syncs apart a shard goes on meanwhile. One sync is under way at a time; what
+//! the turns have done that end before it does goes with the next. What a turn has to say waits for
+//! the sync that has the turn, in order, but for answers to reads that show nothing of what a crash
+//! could still take back.
+
+use crate::engine::{Engine, EngineError};
+use crate::node::Node;
+use crate::node::report::Statement;
+use cluster::Mutant;
+use machine::Outbox;
+
+/// How far what was done is durable.
+#[derive(Debug, Default)]
+pub(crate) struct Syncs {
+    /// Turns that have ended.
+    ended: u64,
+    /// All up to this one are durable.
+    durable: u64,
+    /// Whether some have ended that no sync has begun to make durable.
+    waits: bool,
+    /// Whether replica records were given or taken in these, or in the present one.
+    replicas: bool,
+    under_way: Option<UnderWay>,
+    /// What the node said of itself when the turns that are durable had ended.
+    said: Statement,
+}
+
+/// A sync that goes on apart.
+#[derive(Debug)]
+struct UnderWay {
+    /// The last turn that it has.
+    turn: u64,
+    /// Whether replica records were given or taken in one of these.
+    replicas: bool,
+    /// What waits for it.
+    held: Outbox,
+    statement: Statement,
+}
+
+impl Syncs {
+    /// Replica records are given or taken.
+    pub(crate) fn see_replicas(&mut self) {
+        self.replicas = true;
+    }
+
+    /// Whether it is durable which replicas there are.
+    pub(crate) fn has_replicas(&self) -> bool {
+        !self.replicas && !self.under_way.as_ref().is_some_and(|sync| sync.replicas)
+    }
+
+    /// Whether all turns that have ended are durable.
+    fn has_all(&self) -> bool {
+        !self.waits && self.under_way.is_none()
+    }
+}
+
+impl<E: Engine> Node<E> {
+    /// Ends a turn: begins to make durable whatever was handled in it, unless a sync is under way,
+    /// and lets go what rests on nothing else.
+    ///
+    /// # Errors
+    ///
+    /// If the engine failed. The node must then stop: its answers stay unsent, and what it
+    /// holds in memory may differ from what is on disk.
+    pub fn flush(&mut self) -> Result<(), EngineError> {
+        self.shard.turn.end();
+        self.ready.append(&mut self.shard.free);
+        if self.shard.stock.is_refused() {
+            self.ready.append(&mut self.shard.held);
+            return Ok(());
+        }
+        if std::mem::take(&mut self.dirty) {
+            self.syncs.ended += 1;
+            self.syncs.waits = true;
+        }
+        if self.syncs.waits && self.syncs.under_way.is_none() {
+            self.begin_sync()?;
+        }
+        self.shard.rests_on_replicas = !self.syncs.has_replicas();
+        Ok(())
+    }
+
+    fn begin_sync(&mut self) -> Result<(), EngineError> {
+        let unsynced = self.shard.mutant.is(Mutant::AnswerUnsynced);
+        let goes_on = !unsynced && self.shard.engine.begin_sync()?;
+        if !goes_on {
+            self.has_synced();
+            self.ready.append(&mut self.shard.held);
+            return Ok(());
+        }
+        self.replica_records.synced();
+        self.syncs.waits = false;
+        self.syncs.under_way = Some(UnderWay {
+            turn: self.syncs.ended,
+            replicas: std::mem::take(&mut self.syncs.replicas),
+            held: std::mem::take(&mut self.shard.held),
+            statement: self.statement(),
+        });
+        Ok(())
+    }
+
+    /// The engine has made all turns that have ended durable.
+    pub(crate) fn has_synced(&mut self) {
+        self.replica_records.synced();
+        (self.syncs.waits, self.syncs.replicas) = (false, false);
+        self.syncs.durable = self.syncs.ended;
+        self.shard.counters.syncs += 1;
+    }
+
+    /// The sync that went on apart has ended so: lets go what waited for it. The next one begins
+    /// with the next flush.
+    ///
+    /// # Errors
+    ///
+    /// As for [`flush`](Self::flush).
+    pub fn end_sync(&mut self, how: Result<(), EngineError>) -> Result<(), EngineError> {
+        self.shard.engine.end_sync(how)?;
+        let Some(mut sync) = self.syncs.under_way.take() else { return Ok(()) };
+        (self.syncs.durable, self.syncs.said) = (sync.turn, sync.statement);
+        self.shard.counters.syncs += 1;
+        self.ready.append(&mut sync.held);
+        self.shard.rests_on_replicas = !self.syncs.has_replicas();
+        Ok(())
+    }
+
+    /// Whether a sync goes on apart.
+    #[must_use]
+    pub fn is_syncing(&self) -> bool {
+        self.syncs.under_way.is_some()
+    }
+
+    /// The turn that must be durable for all that was done so far to be.
+    #[must_use]
+    pub fn turn(&self) -> u64 {
+        self.syncs.ended + u64::from(self.dirty)
+    }
+
+    /// The last turn that is durable, with all before it.
+    #[must_use]
+    pub fn durable_turn(&self) -> u64 {
+        self.syncs.durable
+    }
+
+    /// What is durable of what the node says of itself.
+    pub(crate) fn durable_statement(&self) -> Statement {
+        let behind = self.dirty || !self.syncs.has_all();
+        if behind && self.shard.engine.syncs_apart() {
+            self.syncs.said.clone()
+        } else {
+            self.statement()
+        }
+    }
+}
