@@ -18,6 +18,7 @@ use nix::sys::time::TimeSpec;
 use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
+use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
@@ -38,7 +39,17 @@ pub(crate) trait Driven {
     /// Its timer has come.
     fn handle_timeout(&mut self, now: Instant);
 
-    /// Makes durable what the batch did. After an error the process must end.
+    /// Looks whether something has ended that it waits for elsewhere, of which its waker was told.
+    fn take_ended(&mut self) -> Result<bool, String> {
+        Ok(false)
+    }
+
+    /// Waits for all of that.
+    fn wait_for_all(&mut self, _now: Instant) -> Result<(), String> {
+        Ok(())
+    }
+
+    /// Makes durable what the batch did, or begins to. After an error the process must end.
     fn flush(&mut self, now: Instant) -> Result<(), String>;
 
     /// The next datagram to send.
@@ -78,12 +89,13 @@ impl<C> Drop for Worker<C> {
     }
 }
 
-/// Starts a thread for the machine that `make` makes of the present by this clock.
+/// Starts a thread for the machine that `make` makes of the present by this clock, and of what wakes
+/// the thread.
 pub(crate) fn spawn<D: Driven>(
     name: &str,
     mut clock: Clock,
     socket: Socket,
-    make: impl FnOnce(Instant) -> D + Send + 'static,
+    make: impl FnOnce(Instant, Arc<Waker>) -> D + Send + 'static,
 ) -> io::Result<Worker<D::Command>> {
     let poll = Poll::new()?;
     let fd = socket.as_raw_fd();
@@ -91,12 +103,12 @@ pub(crate) fn spawn<D: Driven>(
     let timer = TimerFd::new(ClockId::CLOCK_MONOTONIC, TimerFlags::TFD_CLOEXEC)?;
     let fd = timer.as_fd().as_raw_fd();
     poll.registry().register(&mut SourceFd(&fd), ALARM, Interest::READABLE)?;
-    let waker = Waker::new(poll.registry(), WAKER)?;
-    let (mailbox, inbox) = mailbox(waker);
+    let waker = Arc::new(Waker::new(poll.registry(), WAKER)?);
+    let (mailbox, inbox) = mailbox(Arc::clone(&waker));
     let title = name.to_owned();
     let thread = Builder::new().name(name.to_owned()).spawn(move || {
         let _guard = fatal::EndOnPanic;
-        let machine = make(clock.now());
+        let machine = make(clock.now(), waker);
         let inbound = Inbound::new(socket.family());
         let outbound = Outbound::new(socket.family());
         let events = Events::with_capacity(EVENTS_MAX);
@@ -147,6 +159,7 @@ impl<D: Driven> EventLoop<D> {
             // against its lease, and a process that was stopped here for a while must not serve
             // what came meanwhile as if no time had passed.
             let now = self.clock.now();
+            let ended = self.machine.take_ended()?;
             let commands = self.take_mail(now);
             self.machine.announce(self.inbound.payloads());
             for datagram in self.inbound.iter_mut() {
@@ -156,7 +169,7 @@ impl<D: Driven> EventLoop<D> {
             if due {
                 self.machine.handle_timeout(now);
             }
-            if received > 0 || commands != Mailed::Nothing || due {
+            if received > 0 || commands != Mailed::Nothing || due || ended {
                 let worked = self.clock.now().since(now);
                 self.machine.flush(now)?;
                 self.transmit();
@@ -164,6 +177,8 @@ impl<D: Driven> EventLoop<D> {
                 self.machine.end_turn(now, worked, took);
             }
             if commands == Mailed::Stop {
+                self.machine.wait_for_all(now)?;
+                self.transmit();
                 return Ok(());
             }
             // Behind one that came alone there is hardly another yet, and if there is, the poll,

@@ -63,9 +63,9 @@ const MAIL_MAX: usize = 64;
 pub(crate) const ANSWER_WAIT_MAX: Duration = Duration::from_secs(2);
 
 /// A mailbox whose thread waits in the poll that `waker` belongs to.
-pub(crate) fn mailbox<C>(waker: Waker) -> (Mailbox<C>, Inbox<C>) {
+pub(crate) fn mailbox<C>(waker: Arc<Waker>) -> (Mailbox<C>, Inbox<C>) {
     let (sender, receiver) = sync_channel(MAIL_MAX);
-    (Mailbox { sender, waker: Arc::new(waker) }, Inbox(receiver))
+    (Mailbox { sender, waker }, Inbox(receiver))
 }
 
 /// A place for one answer.

@@ -9,7 +9,9 @@ pub mod map_store;
 pub use backend::{Backend, BackendEngine, BackendUrl, MemcachedBackend, RedisBackend};
 pub use error::StoreError;
 pub(crate) use fjall_engine::OPEN_FILES_MAX;
-pub use fjall_engine::{FORMAT as SHARD_STORE_FORMAT, FjallEngine, ShardIdentity, SyncPolicy};
+pub use fjall_engine::{
+    FORMAT as SHARD_STORE_FORMAT, FjallEngine, ShardIdentity, SyncJob, SyncPolicy,
+};
 pub use map_store::{
     Candidacy, Candidate, EmbeddedStore, EtcdStore, EtcdUrl, FILE_FORMAT as MAP_FILE_FORMAT,
     FileMapStore, Leadership, MapStore, MemoryStore, SaveError, Wake,

@@ -1,15 +1,19 @@
-//! `kill -9` in the middle of acknowledged writes: every acknowledged write is there afterwards.
+//! `kill -9` in the middle of acknowledged writes, of all nodes at once or of one after the other:
+//! every acknowledged write is there afterwards.
 
+use crate::processes::{Processes, node};
+use crate::recovery::durable;
 use client::blocking::{Client, Space};
 use client::{IncrReply, Options, Outcome, PutOptions};
 use machine::Rng;
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::time::Duration;
 use tempfile::TempDir;
 use testkit::program::{Up, free_addresses};
 
-/// Times that the cluster is killed.
+/// Times that the cluster is killed, or a node of it.
 const KILLS: u32 = 20;
 const WRITERS: usize = 4;
 /// Keys of one writer, overwritten again and again.
@@ -47,9 +51,9 @@ impl Writer {
         format!("writer-{}/counter", self.index).into_bytes()
     }
 
-    /// Writes until a write is not acknowledged.
-    fn write(&mut self, space: &Space, acknowledged: &Sender<()>) {
-        loop {
+    /// Writes until a write is not acknowledged, or it is told to end.
+    fn write(&mut self, space: &Space, acknowledged: &Sender<()>, ends: &AtomicBool) {
+        while !ends.load(Ordering::Relaxed) {
             self.next += 1;
             let outcome = if self.next.is_multiple_of(5) {
                 self.counts_tried += 1;
@@ -147,7 +151,7 @@ fn every_acknowledged_write_survives_kill_9() {
             let (sender, acknowledged) = channel();
             for writer in &mut writers {
                 let (space, sender) = (space.clone(), sender.clone());
-                scope.spawn(move || writer.write(&space, &sender));
+                scope.spawn(move || writer.write(&space, &sender, &AtomicBool::new(false)));
             }
             drop(sender);
             let seen = acknowledged.iter().take(usize::try_from(acknowledgements).expect("few"));
@@ -162,5 +166,40 @@ fn every_acknowledged_write_survives_kill_9() {
     for writer in &mut writers {
         writer.check(&space, &format!("seed {SEED}, at the end"));
         assert!(writer.counted > 0, "writer {} has written", writer.index);
+    }
+}
+
+#[test]
+fn every_acknowledged_write_survives_kill_9_of_one_node_after_the_other() {
+    let (cluster, _data) = durable(3);
+    let mut processes = Processes::start(cluster, &[1, 2, 3]);
+    println!("seed {SEED}, {KILLS} kills");
+    let mut rng = Rng::new(SEED);
+    let mut writers: Vec<Writer> = (0..WRITERS).map(Writer::new).collect();
+    for kill in 1..=KILLS {
+        let space = processes.space();
+        let acknowledgements = 1 + rng.below(ACKNOWLEDGED_MAX);
+        let victim = node(1 + u16::try_from(rng.below(3)).expect("few"));
+        let ends = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let (sender, acknowledged) = channel();
+            for writer in &mut writers {
+                let (space, sender, ends) = (space.clone(), sender.clone(), &ends);
+                scope.spawn(move || writer.write(&space, &sender, ends));
+            }
+            drop(sender);
+            let acknowledgements = usize::try_from(acknowledgements).expect("few");
+            assert_eq!(acknowledged.iter().take(acknowledgements).count(), acknowledgements);
+            processes.kill(&victim);
+            println!("kill {kill}, of {victim}, after {acknowledgements} acknowledged writes");
+            // The others go on without it, and with it when it is back.
+            assert_eq!(acknowledged.iter().take(acknowledgements).count(), acknowledgements);
+            processes.run(&victim);
+            processes.wait_replicated();
+            ends.store(true, Ordering::Relaxed);
+        });
+        for writer in &mut writers {
+            writer.check(&space, &format!("seed {SEED}, after kill {kill}"));
+        }
     }
 }

@@ -5,6 +5,8 @@ mod engine;
 mod limits;
 mod refusing;
 mod snapshot;
+mod syncer;
+mod waiting;
 
 pub use engine::ShardEngine;
 pub use limits::NodeLimits;
@@ -21,10 +23,10 @@ use crate::event_loop::{Driven, Worker, spawn};
 use crate::mailbox::{ANSWER_WAIT_MAX, MailError, Mailbox, Reply, ask_all, await_all};
 use crate::net::{Overflow, Received, Socket};
 use cluster::{
-    Assignment, ClockOrder, HotOrder, Incarnation, Lease, NodeId, NodeRecord, NodeReport, NodeSpec,
-    Resources, ShardRecord, StoreId, VerifyOrder,
+    Assignment, ClockOrder, HotOrder, Incarnation, Lease, NodeId, NodeRecord, NodeSpec,
+    ShardRecord, StoreId, VerifyOrder,
 };
-use limits::{Memory, busy_us};
+use limits::Memory;
 use machine::{Datagram, Full, Instant, Served, Service, Work, mix};
 use node::engine::{Engine, EngineError};
 use node::{Node, NodeConfig};
@@ -34,6 +36,8 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
+use syncer::Syncer;
+use waiting::{Asked, Syncing};
 use wire::{DropReason, Endpoint, Op, Packet};
 
 /// A running node. Dropping it ends its threads after the batch in hand.
@@ -121,13 +125,15 @@ impl NodeDriver {
             let name = format!("node-{id}-{shard}");
             let config = NodeConfig { shard, shards, incarnation, rate };
             let (bell, memory) = (bell.clone(), Arc::clone(&memory));
+            let syncer = engine.syncs_apart().then(|| Syncer::start(&name)).transpose()?;
             let node = move |now| {
                 let mut node = Node::new(config, engine, now);
                 node.limit_memory(limits.memory());
                 node
             };
-            workers.push(spawn(&name, clock.clone(), socket, move |now| Shard {
+            workers.push(spawn(&name, clock.clone(), socket, move |now, waker| Shard {
                 node: node(now),
+                syncing: Syncing::new(syncer, waker),
                 service: limits.rate.map(Service::new),
                 shard,
                 memory,
@@ -306,7 +312,9 @@ struct Shard<E: Engine> {
     service: Option<Service<Request>>,
     /// Who waits for a snapshot. It is given after the flush, so that it says nothing that is not
     /// durable.
-    asked: Vec<Reply<ShardSnapshot>>,
+    asked: Vec<Asked>,
+    /// Where its syncs are waited for.
+    syncing: Syncing,
     bell: Bell,
     /// Alerts of the machine for which it has rung.
     alerts: u64,
@@ -337,6 +345,7 @@ impl<E: ShardEngine> Driven for Shard<E> {
         self.look(now);
         let Command { wanted: Wanted { install, clock, lease, direct, hot, verify }, answer } =
             command;
+        let changes = install.is_some() || hot.is_some() || verify.is_some();
         if let Some(assignment) = install {
             let before = self.node.counters().notes_ignored;
             self.node.install(now, &assignment);
@@ -365,7 +374,7 @@ impl<E: ShardEngine> Driven for Shard<E> {
         if let Some(order) = verify {
             self.node.install_verify(now, &order);
         }
-        self.asked.push(answer);
+        self.ask(now, changes, answer);
     }
 
     fn announce<'a>(&mut self, payloads: impl Iterator<Item = &'a [u8]>) {
@@ -403,6 +412,14 @@ impl<E: ShardEngine> Driven for Shard<E> {
         if self.node.poll_timeout().is_some_and(|at| at <= now) {
             self.node.handle_timeout(now);
         }
+    }
+
+    fn take_ended(&mut self) -> Result<bool, String> {
+        self.take_ended_sync().map_err(|error| error.to_string())
+    }
+
+    fn wait_for_all(&mut self, now: Instant) -> Result<(), String> {
+        self.wait_for_syncs(now).map_err(|error| error.to_string())
     }
 
     fn flush(&mut self, now: Instant) -> Result<(), String> {
@@ -449,11 +466,8 @@ impl<E: ShardEngine> Shard<E> {
     fn try_flush(&mut self, now: Instant) -> Result<(), EngineError> {
         self.looked = false;
         self.settle(now)?;
-        for answer in std::mem::take(&mut self.asked) {
-            if let Some(said) = self.say(now) {
-                answer.send(said);
-            }
-        }
+        self.begin_waiting(now);
+        self.answer_asked(now);
         let alerts = self.node.alerts();
         if std::mem::replace(&mut self.alerts, alerts) != alerts {
             self.bell.ring();
@@ -461,35 +475,5 @@ impl<E: ShardEngine> Shard<E> {
         self.waiting = 0;
         self.persist_at = self.node.engine_mut().persist_due(now)?;
         Ok(())
-    }
-
-    fn snapshot(&self, now: Instant) -> ShardSnapshot {
-        let queued = self.service.as_ref().map_or(0, |service| service.waiting() as u64);
-        let (waiting, busy_us) = (queued + u64::from(self.waiting), busy_us());
-        let report = self.node.report(now);
-        let resources = Resources {
-            disk_free: self.disk.map(|disk| disk.free),
-            disk_floor: self.disk.map(|disk| disk.floor),
-            disk_used: self.node.engine().disk_used(),
-            ..report.resources
-        };
-        ShardSnapshot {
-            at: now,
-            report: NodeReport { waiting, busy_us, resources, ..report },
-            counters: self.node.counters().clone(),
-            sessions: self.node.sessions(),
-            sessions_ended: self.node.sessions_ended(),
-            partitions: self.node.partitions(),
-            hot_keys: self.node.hot_keys(),
-            hot_copies: self.node.hot_copies(),
-            uploads: self.node.uploads(),
-            hot_delegated_keys: self.node.hot_delegated_keys(),
-            upload_bytes: self.node.upload_bytes(),
-            leased: self.node.is_leased(now),
-            record: self.node.on_record(),
-            unsent: self.unsent,
-            long_turns: self.watch.long(),
-            latencies: self.latencies.counted(),
-        }
     }
 }

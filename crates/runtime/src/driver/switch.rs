@@ -155,7 +155,8 @@ impl SwitchDriver {
             if by_hints {
                 pipeline.split_by_hints();
             }
-            let thread = move |_| Thread { pipeline, out: Outbox::default(), unsent: 0, refused };
+            let thread =
+                move |_, _| Thread { pipeline, out: Outbox::default(), unsent: 0, refused };
             spawn(&name, clock.clone(), socket, thread)
         });
         let workers = workers.collect::<io::Result<_>>()?;

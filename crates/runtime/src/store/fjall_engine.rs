@@ -5,9 +5,15 @@
 //! and with it one fsync: that is group commit, and the caller decides how many. Only what removes
 //! a large partition goes to the journal before, because it would not fit in memory.
 //!
+//! A sync that goes on apart writes its batch, and leaves the fsync to whoever takes its
+//! [job](FjallEngine::sync_job). The next batch is written when that has ended: so nothing that a
+//! power cut tears is followed by anything whole.
+//!
 //! The first I/O error is remembered for ever. What fjall holds in memory may then be ahead of
 //! what is on disk, so that only a new start can tell what is true.
 
+mod apart;
+mod clearing;
 mod codec;
 mod directory;
 mod failure;
@@ -17,19 +23,21 @@ mod tests;
 mod tree;
 mod whole;
 
+pub use apart::SyncJob;
 pub(crate) use directory::OPEN_FILES_MAX;
 pub use directory::{FORMAT, ShardIdentity, inspect};
 pub use policy::{PERSIST_INTERVAL, SyncPolicy, UnknownSyncPolicy};
 
 use super::StoreError;
 use crate::disk::{Disk, DiskRoom, Need};
+use apart::Apart;
 use cluster::{KeyspaceId, PartitionId, StoreId};
 use codec::{DueKey, RecordKey};
 use directory::{CACHE_BYTES, Memtables, StoreDirectory, Trees};
 use fjall::{AbstractTree as _, Database, Keyspace, PersistMode};
 use machine::Instant;
 use node::engine::{Area, Engine, EngineError, Interval, KeyRef, Record};
-use std::cell::OnceCell;
+use std::cell::{Cell, OnceCell};
 use std::collections::BTreeMap;
 use std::ops::{Bound, ControlFlow};
 use std::path::Path;
@@ -45,6 +53,9 @@ pub struct FjallEngine {
     records: Tree,
     due: Tree,
     notes: Tree,
+    apart: Apart,
+    /// Bytes of all files, as far as that is known.
+    disk_used: Cell<Option<u64>>,
     /// Holds `len` alone.
     counts: Keyspace,
     database: Database,
@@ -74,11 +85,6 @@ const COMPACTED_BYTES: u64 = 64 << 20;
 const NEEDS_EVERY: Duration = Duration::from_millis(20);
 
 const LEN: &[u8] = b"len";
-
-/// Records and notes that are cleared at once, whatever is asked for. Their keys are in memory some
-/// four times over, which is a few MiB for the longest; in a larger batch the cost of a commit
-/// would no longer show.
-const CLEARED_MAX: usize = 1_024;
 
 /// How far a walk through a partition has come: the key to go on with, as it is in the tree of
 /// records. `None` if it is over.
@@ -124,6 +130,8 @@ impl FjallEngine {
             records: Tree::new(records),
             due: Tree::new(due),
             notes: Tree::new(notes),
+            apart: Apart::default(),
+            disk_used: Cell::new(None),
             counts,
             database,
             len,
@@ -176,9 +184,13 @@ impl FjallEngine {
         Some(need.look())
     }
 
-    /// Bytes of its files, if that can be told.
+    /// Bytes of its files, if that can be told. While a sync is under way it is what they were
+    /// before, for the journal is not to be looked at then.
     pub fn disk_used(&self) -> Option<u64> {
-        self.database.disk_space().ok()
+        if !self.apart.is_under_way() {
+            self.disk_used.set(self.database.disk_space().ok());
+        }
+        self.disk_used.get()
     }
 
     fn decode<'a>(&self, bytes: &'a [u8]) -> Option<Record<'a>> {
@@ -214,14 +226,23 @@ impl FjallEngine {
     }
 
     fn commit(&mut self) -> fjall::Result<()> {
-        let mut batch = self.database.batch().durability(Some(self.policy.commit_mode()));
+        self.write_batch(self.policy.commit_mode())?;
+        self.rotate()
+    }
+
+    /// Writes all changes as one batch, and does so much for its being kept.
+    fn write_batch(&mut self, mode: PersistMode) -> fjall::Result<()> {
+        let mut batch = self.database.batch().durability(Some(mode));
         self.records.move_changes(&mut batch);
         self.due.move_changes(&mut batch);
         self.notes.move_changes(&mut batch);
         batch.insert(&self.counts, LEN, codec::encode_len(self.len));
         self.len_on_disk = self.len;
-        batch.commit()?;
-        self.rotate()
+        batch.commit()
+    }
+
+    fn is_changed(&self) -> bool {
+        self.records.is_changed() || self.due.is_changed() || self.notes.is_changed()
     }
 
     /// After a batch: has what is full flushed to tables, and what keeps a sealed journal.
@@ -274,82 +295,6 @@ impl FjallEngine {
                 }
             };
         self.ok(|| self.records.scan(start, end, direction, visit));
-    }
-
-    /// Removes a piece of a partition: any but the last by a batch of its own, so that no other
-    /// change becomes durable before its time.
-    fn clear_piece(&mut self, area: &Area, at_most: usize) -> fjall::Result<ControlFlow<()>> {
-        let partition = area.partition;
-        let (start, at_most) = match self.clearing.remove(&partition) {
-            Some(start) => (start, at_most),
-            None => match self.clear_notes(partition, at_most) {
-                ControlFlow::Continue(cleared) => (codec::start_of(area), at_most - cleared),
-                ControlFlow::Break(()) => {
-                    self.clear_now(partition, Vec::new())?;
-                    return Ok(ControlFlow::Break(()));
-                }
-            },
-        };
-        let (mut found, mut next) = (Vec::new(), None);
-        let (start, end) = (Bound::Included(start), codec::end_of(area));
-        self.visit(&start, &end, Direction::Forward, |at, _, record| {
-            if found.len() == at_most {
-                next = Some(at.to_vec());
-                return ControlFlow::Break(());
-            }
-            found.push((at.to_vec(), record.expiry_ms));
-            ControlFlow::Continue(())
-        });
-        let Some(next) = next else {
-            // With the next sync, which thereby has something to make durable.
-            found.iter().for_each(|(at, expiry_ms)| self.remove_at(at, *expiry_ms));
-            return Ok(ControlFlow::Continue(()));
-        };
-        self.clear_now(partition, found)?;
-        self.clearing.insert(partition, next);
-        Ok(ControlFlow::Break(()))
-    }
-
-    /// Commits that these records are gone, and what was changed of the partition's notes. The next
-    /// sync makes it as durable as itself, because it comes later in the journal.
-    fn clear_now(
-        &mut self,
-        partition: PartitionId,
-        records: Vec<(Vec<u8>, u64)>,
-    ) -> fjall::Result<()> {
-        let mut batch = self.database.batch().durability(Some(PersistMode::Buffer));
-        self.notes.move_changes_within(&codec::notes_of(partition, &[]), &mut batch);
-        for (at, expiry_ms) in records {
-            // What is on disk under it then, and in the due index, is not what is seen here.
-            if self.records.is_changed_at(&at) {
-                self.remove_at(&at, expiry_ms);
-                continue;
-            }
-            self.len = self.len.saturating_sub(1);
-            self.len_on_disk = self.len_on_disk.saturating_sub(1);
-            if time_of(expiry_ms) != 0 {
-                self.due.remove_on_disk(codec::due_key(time_of(expiry_ms), &at), &mut batch);
-            }
-            self.records.remove_on_disk(at, &mut batch);
-        }
-        batch.insert(&self.counts, LEN, codec::encode_len(self.len_on_disk));
-        batch.commit()?;
-        self.rotate()
-    }
-
-    /// Removes so many notes of a partition, and says how many if it has no more.
-    fn clear_notes(&mut self, partition: PartitionId, at_most: usize) -> ControlFlow<(), usize> {
-        let (mut names, mut more) = (Vec::new(), false);
-        self.notes_from(partition, &[], |name, _| {
-            if names.len() == at_most {
-                more = true;
-                return ControlFlow::Break(());
-            }
-            names.push(codec::note_key(partition, name));
-            ControlFlow::Continue(())
-        });
-        names.iter().for_each(|at| self.notes.remove(at));
-        if more { ControlFlow::Break(()) } else { ControlFlow::Continue(names.len()) }
     }
 }
 
@@ -443,7 +388,7 @@ impl Engine for FjallEngine {
     fn clear_on(&mut self, area: &Area, at_most: usize) -> ControlFlow<()> {
         let mut flow = ControlFlow::Continue(());
         let cleared = self.attempt(|engine| {
-            flow = engine.clear_piece(area, at_most.min(CLEARED_MAX))?;
+            flow = engine.clear_piece(area, at_most)?;
             Ok(())
         });
         if cleared.is_ok() { flow } else { ControlFlow::Continue(()) }
@@ -471,12 +416,36 @@ impl Engine for FjallEngine {
     /// With no change since the last sync this touches no disk.
     fn sync(&mut self) -> Result<(), EngineError> {
         self.health()?;
-        if !(self.records.is_changed() || self.due.is_changed() || self.notes.is_changed()) {
+        if !self.is_changed() {
             return Ok(());
         }
         self.attempt(Self::commit)?;
         self.unpersisted = self.policy == SyncPolicy::Interval;
         Ok(())
+    }
+
+    fn syncs_apart(&self) -> bool {
+        self.policy == SyncPolicy::Always
+    }
+
+    fn begin_sync(&mut self) -> Result<bool, EngineError> {
+        if !self.syncs_apart() || !self.is_changed() {
+            return self.sync().map(|()| false);
+        }
+        self.begin_apart().map(|()| true)
+    }
+
+    fn end_sync(&mut self, how: Result<(), EngineError>) -> Result<(), EngineError> {
+        self.end_apart(how)
+    }
+
+    fn is_durable(&self, key: &KeyRef<'_>) -> bool {
+        let at = codec::record_key(key);
+        !self.records.is_changed_at(&at) && !self.apart.has(&at)
+    }
+
+    fn is_all_durable(&self) -> bool {
+        !self.records.is_changed() && self.apart.has_no_records()
     }
 
     fn store_id(&self) -> StoreId {

@@ -1,7 +1,7 @@
 //! What the thread of a shard needs of its engine.
 
 use crate::disk::DiskRoom;
-use crate::store::{Backend, BackendEngine, FjallEngine, SHARD_STORE_FORMAT};
+use crate::store::{Backend, BackendEngine, FjallEngine, SHARD_STORE_FORMAT, SyncJob};
 use machine::Instant;
 use node::engine::memory::MemoryEngine;
 use node::engine::{Engine, EngineError};
@@ -15,6 +15,11 @@ pub trait ShardEngine: Engine + Send + 'static {
     ///
     /// As for [`Engine::sync`].
     fn persist_due(&mut self, now: Instant) -> Result<Option<Instant>, EngineError>;
+
+    /// What is left to do of a sync that was begun, if it goes on apart.
+    fn sync_job(&mut self) -> Option<SyncJob> {
+        None
+    }
 
     /// What the store said that refused the changes of the last sync, if it is well otherwise; they
     /// are still here, and the next sync tries again.
@@ -77,6 +82,10 @@ impl<B: Backend> ShardEngine for BackendEngine<B> {
 }
 
 impl ShardEngine for FjallEngine {
+    fn sync_job(&mut self) -> Option<SyncJob> {
+        Self::sync_job(self)
+    }
+
     fn persist_due(&mut self, now: Instant) -> Result<Option<Instant>, EngineError> {
         Self::persist_due(self, now)
     }

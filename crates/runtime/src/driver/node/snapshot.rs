@@ -1,9 +1,10 @@
 //! How a node and its shards are, as they say when they are asked.
 
-use super::joint_store;
+use super::limits::busy_us;
+use super::{Shard, ShardEngine, joint_store};
 use crate::driver::latency::Latency;
 use crate::mailbox::MailError;
-use cluster::{NodeReport, ShardRecord};
+use cluster::{NodeReport, Resources, ShardRecord};
 use machine::Instant;
 use node::Counters;
 use std::collections::BTreeMap;
@@ -64,4 +65,37 @@ pub(super) fn join(shards: Vec<ShardSnapshot>) -> Result<NodeSnapshot, MailError
     let store = joint_store(reports.clone().map(|report| report.store));
     let report = NodeReport::of_shards(reports, store, node::HOT_MAX);
     Ok(NodeSnapshot { at, report, shards })
+}
+
+impl<E: ShardEngine> Shard<E> {
+    /// How the shard is.
+    pub(super) fn snapshot(&self, now: Instant) -> ShardSnapshot {
+        let queued = self.service.as_ref().map_or(0, |service| service.waiting() as u64);
+        let (waiting, busy_us) = (queued + u64::from(self.waiting), busy_us());
+        let report = self.node.report(now);
+        let resources = Resources {
+            disk_free: self.disk.map(|disk| disk.free),
+            disk_floor: self.disk.map(|disk| disk.floor),
+            disk_used: self.node.engine().disk_used(),
+            ..report.resources
+        };
+        ShardSnapshot {
+            at: now,
+            report: NodeReport { waiting, busy_us, resources, ..report },
+            counters: self.node.counters().clone(),
+            sessions: self.node.sessions(),
+            sessions_ended: self.node.sessions_ended(),
+            partitions: self.node.partitions(),
+            hot_keys: self.node.hot_keys(),
+            hot_copies: self.node.hot_copies(),
+            uploads: self.node.uploads(),
+            hot_delegated_keys: self.node.hot_delegated_keys(),
+            upload_bytes: self.node.upload_bytes(),
+            leased: self.node.is_leased(now),
+            record: self.node.on_record(),
+            unsent: self.unsent,
+            long_turns: self.watch.long(),
+            latencies: self.latencies.counted(),
+        }
+    }
 }

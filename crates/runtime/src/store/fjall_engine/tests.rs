@@ -1,5 +1,6 @@
 //! The durable engine, by the check for all engines; who may open what; when it fails.
 
+mod apart;
 mod clear;
 mod crash;
 mod damage;

@@ -107,6 +107,11 @@ impl Tree {
         self.on_disk.table_count()
     }
 
+    /// The keys that are changed.
+    pub(super) fn changed_keys(&self) -> impl Iterator<Item = &Slice> {
+        self.changed.keys()
+    }
+
     /// Makes all changes part of the batch, which is then the only one to know of them.
     pub(super) fn move_changes(&mut self, batch: &mut OwnedWriteBatch) {
         let mut changed = std::mem::take(&mut self.changed);

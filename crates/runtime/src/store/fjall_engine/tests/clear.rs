@@ -3,7 +3,8 @@
 use super::crash::{copy, journal, used};
 use super::open;
 use crate::clock::Clock;
-use crate::store::fjall_engine::{CLEARED_MAX, FjallEngine};
+use crate::store::fjall_engine::FjallEngine;
+use crate::store::fjall_engine::clearing::CLEARED_MAX;
 use cluster::{KeyspaceId, Match, PartitionId};
 use node::engine::{Area, Engine, KeyRef, Record};
 use std::collections::BTreeMap;

@@ -1,0 +1,96 @@
+//! How what is held of a partition is removed, piece by piece.
+
+use super::tree::Direction;
+use super::{FjallEngine, LEN, codec};
+use cluster::PartitionId;
+use fjall::PersistMode;
+use node::engine::{Area, Engine};
+use std::ops::{Bound, ControlFlow};
+use wire::big::time_of;
+
+/// Records and notes that are cleared at once, whatever is asked for. Their keys are in memory some
+/// four times over, which is a few MiB for the longest; in a larger batch the cost of a commit
+/// would no longer show.
+pub(super) const CLEARED_MAX: usize = 1_024;
+
+impl FjallEngine {
+    /// Removes a piece of a partition: any but the last by a batch of its own, so that no other
+    /// change becomes durable before its time.
+    pub(super) fn clear_piece(
+        &mut self,
+        area: &Area,
+        at_most: usize,
+    ) -> fjall::Result<ControlFlow<()>> {
+        let (partition, at_most) = (area.partition, at_most.min(CLEARED_MAX));
+        let (start, at_most) = match self.clearing.remove(&partition) {
+            Some(start) => (start, at_most),
+            None => match self.clear_notes(partition, at_most) {
+                ControlFlow::Continue(cleared) => (codec::start_of(area), at_most - cleared),
+                ControlFlow::Break(()) => {
+                    self.clear_now(partition, Vec::new())?;
+                    return Ok(ControlFlow::Break(()));
+                }
+            },
+        };
+        let (mut found, mut next) = (Vec::new(), None);
+        let (start, end) = (Bound::Included(start), codec::end_of(area));
+        self.visit(&start, &end, Direction::Forward, |at, _, record| {
+            if found.len() == at_most {
+                next = Some(at.to_vec());
+                return ControlFlow::Break(());
+            }
+            found.push((at.to_vec(), record.expiry_ms));
+            ControlFlow::Continue(())
+        });
+        let Some(next) = next else {
+            // With the next sync, which thereby has something to make durable.
+            found.iter().for_each(|(at, expiry_ms)| self.remove_at(at, *expiry_ms));
+            return Ok(ControlFlow::Continue(()));
+        };
+        self.clear_now(partition, found)?;
+        self.clearing.insert(partition, next);
+        Ok(ControlFlow::Break(()))
+    }
+
+    /// Commits that these records are gone, and what was changed of the partition's notes. The next
+    /// sync makes it as durable as itself, because it comes later in the journal.
+    fn clear_now(
+        &mut self,
+        partition: PartitionId,
+        records: Vec<(Vec<u8>, u64)>,
+    ) -> fjall::Result<()> {
+        let mut batch = self.database.batch().durability(Some(PersistMode::Buffer));
+        self.notes.move_changes_within(&codec::notes_of(partition, &[]), &mut batch);
+        for (at, expiry_ms) in records {
+            // What is on disk under it then, and in the due index, is not what is seen here.
+            if self.records.is_changed_at(&at) {
+                self.remove_at(&at, expiry_ms);
+                continue;
+            }
+            self.len = self.len.saturating_sub(1);
+            self.len_on_disk = self.len_on_disk.saturating_sub(1);
+            if time_of(expiry_ms) != 0 {
+                self.due.remove_on_disk(codec::due_key(time_of(expiry_ms), &at), &mut batch);
+            }
+            self.records.remove_on_disk(at, &mut batch);
+        }
+        batch.insert(&self.counts, LEN, codec::encode_len(self.len_on_disk));
+        batch.commit()?;
+        self.rotate()
+    }
+
+    /// Removes so many notes of a partition, and says how many if it has no more.
+    fn clear_notes(&mut self, partition: PartitionId, at_most: usize) -> ControlFlow<(), usize> {
+        let (mut names, mut more) = (Vec::new(), false);
+        self.notes_from(partition, &[], |name, _| {
+            if names.len() == at_most {
+                more = true;
+                return ControlFlow::Break(());
+            }
+            names.push(codec::note_key(partition, name));
+            ControlFlow::Continue(())
+        });
+        names.iter().for_each(|at| self.notes.remove(at));
+        if more { ControlFlow::Break(()) } else { ControlFlow::Continue(names.len()) }
+    }
+}

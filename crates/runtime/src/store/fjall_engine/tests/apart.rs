@@ -1,0 +1,95 @@
+//! Syncs that go on apart.
+
+use super::crash::copy;
+use super::*;
+
+fn open_always(dir: &Path) -> FjallEngine {
+    FjallEngine::open(dir, SHARD, StoreId(7), SyncPolicy::Always).unwrap()
+}
+
+/// Waits for the sync under way.
+fn end(engine: &mut FjallEngine) {
+    let job = engine.sync_job().unwrap();
+    engine.end_sync(job()).unwrap();
+}
+
+const KEY: KeyRef<'_> = KeyRef {
+    keyspace: KeyspaceId(9),
+    partition: PartitionId(1),
+    ordered: false,
+    match_value: cluster::Match(5),
+    keyhash: 5,
+    key: b"first",
+};
+
+const LATER: KeyRef<'_> = KeyRef { key: b"later", ..KEY };
+
+const RECORD: Record<'_> =
+    Record { version: wire::Version::new(1), expiry_ms: 0, tombstone: false, value: b"v" };
+
+#[test]
+fn does_what_every_engine_must_while_it_syncs_apart() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut engine = open_always(dir.path());
+    let mut model = Model::new(Notes::Kept);
+    let steps = steps(5, 2_000);
+    for (batch, steps) in steps.chunks(20).enumerate() {
+        if batch % 3 == 0 {
+            assert!(engine.begin_sync().unwrap());
+        }
+        steps.iter().for_each(|step| model.step(&mut engine, step));
+        if batch % 3 == 1 {
+            end(&mut engine);
+        }
+    }
+    if engine.apart.is_under_way() {
+        end(&mut engine);
+    }
+    engine.sync().unwrap();
+    drop(engine);
+    model.check(&open(dir.path()), &steps);
+}
+
+#[test]
+fn what_comes_after_its_beginning_is_for_the_next() {
+    let (dir, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let mut engine = open_always(dir.path());
+    engine.write(&KEY, &RECORD);
+    assert!(engine.begin_sync().unwrap());
+    engine.write(&LATER, &RECORD);
+    assert!(!engine.is_durable(&KEY) && !engine.is_durable(&LATER) && !engine.is_all_durable());
+    end(&mut engine);
+    assert!(engine.is_durable(&KEY) && !engine.is_durable(&LATER) && !engine.is_all_durable());
+    // What the process would leave if it ended now.
+    copy(dir.path(), other.path());
+    let left = open(other.path());
+    assert!(left.read(&KEY, |record| record.is_some()));
+    assert!(left.read(&LATER, |record| record.is_none()));
+    assert!(engine.begin_sync().unwrap());
+    end(&mut engine);
+    assert!(engine.is_all_durable());
+    assert!(!engine.begin_sync().unwrap(), "there is nothing to do");
+}
+
+#[test]
+fn one_that_fails_fails_the_engine() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut engine = open_always(dir.path());
+    engine.write(&KEY, &RECORD);
+    assert!(engine.begin_sync().unwrap());
+    let why = Err(EngineError("the disk is gone".into()));
+    let failed = engine.end_sync(why).unwrap_err();
+    assert!(failed.0.ends_with("the disk is gone"), "{failed}");
+    assert_eq!(engine.begin_sync(), Err(failed));
+}
+
+#[test]
+fn only_an_engine_that_waits_for_its_disk_syncs_apart() {
+    let dir = tempfile::tempdir().unwrap();
+    for policy in [SyncPolicy::Interval, SyncPolicy::Never, SyncPolicy::Always] {
+        let mut engine = FjallEngine::open(dir.path(), SHARD, StoreId(7), policy).unwrap();
+        engine.write(&KEY, &RECORD);
+        let apart = policy == SyncPolicy::Always;
+        assert_eq!((engine.syncs_apart(), engine.begin_sync()), (apart, Ok(apart)), "{policy}");
+    }
+}
