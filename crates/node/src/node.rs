@@ -8,11 +8,12 @@ mod packets;
 mod report;
 mod room;
 mod sync;
+mod syncs;
 mod tidy;
 mod verify;
 
 use crate::engine::Engine;
-use crate::node::sync::Syncs;
+use crate::node::syncs::Syncs;
 use crate::replica::Replica;
 use crate::replica::big::parts::PartTimes;
 use crate::replica::copy::{Budget, Copy};

@@ -89,8 +89,8 @@ impl<C> Drop for Worker<C> {
     }
 }
 
-/// Starts a thread for the machine that `make` makes of the present by this clock, and of what wakes
-/// the thread.
+/// Starts a thread for the machine that `make` makes of the present by this clock, and of what
+/// wakes the thread.
 pub(crate) fn spawn<D: Driven>(
     name: &str,
     mut clock: Clock,

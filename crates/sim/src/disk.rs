@@ -1,5 +1,5 @@
-//! A storage engine that loses in a crash what it had not synced, and nothing else. Where syncs take
-//! time they go on apart, and a crash meanwhile leaves all of one or nothing of it.
+//! A storage engine that loses in a crash what it had not synced, and nothing else. Where syncs
+//! take time they go on apart, and a crash meanwhile leaves all of one or nothing of it.
 
 #[cfg(test)]
 mod tests;

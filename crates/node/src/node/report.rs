@@ -2,25 +2,13 @@
 
 use crate::engine::Engine;
 use crate::node::Node;
+use crate::node::syncs::Statement;
 use crate::replica::Replica;
 use crate::replica::copy::Copy;
 use crate::shard::counters::Counters;
-use cluster::{Epoch, NodeReport, PartitionId, Settled, ShardRecord, Stored, Volume};
+use cluster::{NodeReport, PartitionId, ShardRecord, Stored, Volume};
 use machine::Instant;
 use wire::Revision;
-
-/// What a node says of itself that has to be durable.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Statement {
-    revision: Revision,
-    settled: Vec<Settled>,
-    caught_up: Vec<(PartitionId, Epoch)>,
-    vacating: Vec<PartitionId>,
-    hot_revision: Revision,
-    hot_known: Revision,
-    recall: u64,
-    on_record: ShardRecord,
-}
 
 impl<E: Engine> Node<E> {
     /// How the node is, for the controller. What is not yet durable is not said to be settled,

@@ -7,54 +7,8 @@
 
 use crate::engine::{Engine, EngineError};
 use crate::node::Node;
-use crate::node::report::Statement;
+use crate::node::syncs::{Statement, UnderWay};
 use cluster::Mutant;
-use machine::Outbox;
-
-/// How far what was done is durable.
-#[derive(Debug, Default)]
-pub(crate) struct Syncs {
-    /// Turns that have ended.
-    ended: u64,
-    /// All up to this one are durable.
-    durable: u64,
-    /// Whether some have ended that no sync has begun to make durable.
-    waits: bool,
-    /// Whether replica records were given or taken in these, or in the present one.
-    replicas: bool,
-    under_way: Option<UnderWay>,
-    /// What the node said of itself when the turns that are durable had ended.
-    said: Statement,
-}
-
-/// A sync that goes on apart.
-#[derive(Debug)]
-struct UnderWay {
-    /// The last turn that it has.
-    turn: u64,
-    /// Whether replica records were given or taken in one of these.
-    replicas: bool,
-    /// What waits for it.
-    held: Outbox,
-    statement: Statement,
-}
-
-impl Syncs {
-    /// Replica records are given or taken.
-    pub(crate) fn see_replicas(&mut self) {
-        self.replicas = true;
-    }
-
-    /// Whether it is durable which replicas there are.
-    pub(crate) fn has_replicas(&self) -> bool {
-        !self.replicas && !self.under_way.as_ref().is_some_and(|sync| sync.replicas)
-    }
-
-    /// Whether all turns that have ended are durable.
-    fn has_all(&self) -> bool {
-        !self.waits && self.under_way.is_none()
-    }
-}
 
 impl<E: Engine> Node<E> {
     /// Ends a turn: begins to make durable whatever was handled in it, unless a sync is under way,

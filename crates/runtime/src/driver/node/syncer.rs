@@ -34,7 +34,7 @@ impl Syncer {
                     return;
                 }
                 if let Some(Err(error)) = wakes.get().map(|it| it.wake()) {
-                    tracing::error!(%error, "cannot wake a shard; it will see later that its sync is over");
+                    tracing::error!(%error, "cannot wake a shard after a sync");
                 }
             }
         })?;
