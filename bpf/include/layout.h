@@ -58,6 +58,7 @@
 #define KW_BATCH_REPLY_LEN	1
 #define KW_DESCRIBE_REPLY_LEN	11
 #define KW_CHAIN_WRITE_LEN	35
+#define KW_CHAIN_DURABLE_LEN	8
 #define KW_CHAIN_STABLE_LEN	8
 #define KW_CHAIN_STEP_LEN	21
 #define KW_HOT_COPY_LEN	9
@@ -115,6 +116,9 @@ enum kw_op {
 	KW_OP_CHAIN_VERIFIED = 0x4d,
 	KW_OP_CHAIN_MEND = 0x4e,
 	KW_OP_CHAIN_GOODBYE = 0x4f,
+	KW_OP_CHAIN_DURABLE = 0x50,
+	KW_OP_CHAIN_OFFER = 0x51,
+	KW_OP_CHAIN_OFFERED = 0x52,
 	KW_OP_GET_REPLY = 0x81,
 	KW_OP_PUT_REPLY = 0x82,
 	KW_OP_DEL_REPLY = 0x83,
@@ -155,6 +159,9 @@ enum kw_op {
 	case 0x4d: \
 	case 0x4e: \
 	case 0x4f: \
+	case 0x50: \
+	case 0x51: \
+	case 0x52: \
 	case 0x81: \
 	case 0x82: \
 	case 0x83: \
@@ -353,6 +360,7 @@ _Static_assert(__builtin_offsetof(struct kw_header, count) == 119, "as in Rust")
 #define KW_PIECE_AT	84
 #define KW_RUN_AT	108
 #define KW_ROOM_AT	119
+#define KW_BASED_AT	119
 
 /* Element 0 of a keyspace's table: how to find a row. Bucket (hi(match) - first_hi) >> shift, at most the last of `buckets`, says in which rows to search; the rows begin at element `rows_at`. */
 struct kw_space {

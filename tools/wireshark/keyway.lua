@@ -32,6 +32,9 @@ local FAMILIES = {
     [0x4d] = "chain_verified",
     [0x4e] = "chain_mend",
     [0x4f] = "chain_goodbye",
+    [0x50] = "chain_durable",
+    [0x51] = "chain_offer",
+    [0x52] = "chain_offered",
     [0x81] = "get_reply",
     [0x82] = "put_reply",
     [0x83] = "del_reply",
@@ -143,7 +146,7 @@ local HEADER = {
     when = { { ops = { [0x06] = true }, flags = 0x01, zero = { "chain_len" } }, },
     doc = "MGET with GROUPED, from a client, over `epoch`: number of the first group that is left, from 0 (OID of NetMC)." },
   { name = "bitmap", at = 16, size = 4, shown = "hex",
-    doc = "MGET: bit i set means that key i is to be answered (request) or is answered here (reply)." },
+    doc = "MGET: bit i set means that key i is to be answered (request) or is answered here (reply). CHAIN_WRITE: bit i set means that the member at place i of the chain sent it on before it was on its disk." },
   { name = "directory_clock", at = 16, size = 8, shown = "number",
     when = { { ops = { [0x03] = true, [0x04] = true, [0x05] = true, [0x09] = true } }, { ops = { [0x02] = true }, hop_clear = 0x10 }, },
     doc = "Writes, over what only MGET and replies need. From a client: the highest `reply_directory_clock` of all replies when it first sent the request. From a switch to a head: the switch's directory clock when it passed." },
@@ -221,6 +224,9 @@ local HEADER = {
   { name = "room", at = 119, size = 1, shown = "named", names = FAMILIES.room,
     when = { { ops = { [0x41] = true, [0x42] = true } }, },
     doc = "CHAIN_ACK, CHAIN_COMMIT, at the place of `count`: the least room of the sender and of those behind it." },
+  { name = "based", at = 119, size = 1, shown = "number",
+    when = { { ops = { [0x51] = true } }, },
+    doc = "CHAIN_OFFER, at the place of `count`: 1 if all that the write was computed from is committed at the sender." },
 }
 
 local FORMS = {
@@ -304,6 +310,11 @@ local FORMS = {
     { name = "effect", at = 33, size = 1, shown = "named", names = FAMILIES.effect },
     { name = "ordered", at = 34, size = 1, shown = "number" },
     len = 35,
+    parts = {},
+  },
+  ["chain_durable"] = {
+    { name = "version", at = 0, size = 8, shown = "number" },
+    len = 8,
     parts = {},
   },
   ["chain_stable"] = {
@@ -621,7 +632,13 @@ local PAYLOADS = {
     },
   },
   {
-    when = { { ops = { [0x40] = true } }, },
+    when = { { ops = { [0x50] = true } }, },
+    parts = {
+      { each = { "chain_durable" } },
+    },
+  },
+  {
+    when = { { ops = { [0x40] = true, [0x51] = true } }, },
     parts = {
       { form = "chain_write" },
       { each = { "chain_step" }, having = { effect = { [0x07] = true } } },
@@ -634,7 +651,7 @@ local PAYLOADS = {
     },
   },
   {
-    when = { { ops = { [0x41] = true, [0x42] = true, [0x46] = true, [0xc7] = true, [0xc8] = true, [0x82] = true, [0x83] = true, [0x84] = true } }, { ops = { [0x0a] = true, [0x4f] = true } }, },
+    when = { { ops = { [0x41] = true, [0x42] = true, [0x46] = true, [0xc7] = true, [0xc8] = true, [0x82] = true, [0x83] = true, [0x84] = true } }, { ops = { [0x0a] = true, [0x4f] = true, [0x52] = true } }, },
     parts = {},
   },
   {

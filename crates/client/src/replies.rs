@@ -9,8 +9,8 @@ use cluster::{Mutant, is_plausible_revision};
 use machine::Instant;
 use std::time::Duration;
 use wire::{
-    Body, ClientReply, Code, DropReason, Fields as _, HEADER_LEN, KeyReply, NoSession, Op, Packet,
-    RangeEntries, Version,
+    Body, ClientReply, Code, DirectoryClock, DropReason, Fields as _, HEADER_LEN, KeyReply,
+    NoSession, Op, Packet, RangeEntries, Version,
 };
 
 /// Copies of a request that a store has refused after which it ends: a store that was only being
@@ -37,9 +37,7 @@ impl Client {
             return Err(DropReason::UnknownRequest);
         }
         let body = packet.body()?;
-        if is_plausible_revision(now, ClientReply::read(header).clock.order()) {
-            self.told = self.told.max(ClientReply::read(header).clock);
-        }
+        self.see_clock(now, ClientReply::read(header).clock);
         if let Some(pending) = self.window.get(seq) {
             self.homes.note(pending.op, header);
         }
@@ -78,6 +76,9 @@ impl Client {
             | Body::ChainCopy(_)
             | Body::ChainCopied
             | Body::ChainGoodbye
+            | Body::ChainDurable(_)
+            | Body::ChainOffer { .. }
+            | Body::ChainOffered
             | Body::ChainVerify { .. }
             | Body::ChainVerified { .. }
             | Body::ChainMend { .. }
@@ -88,6 +89,13 @@ impl Client {
             | Body::DelegationFound { .. }
             | Body::DelegationEnd { .. }
             | Body::DelegationCommit { .. } => Err(DropReason::BadOp),
+        }
+    }
+
+    /// A reply tells the newest clock of the directory that its switch knows.
+    fn see_clock(&mut self, now: Instant, clock: DirectoryClock) {
+        if is_plausible_revision(now, clock.order()) {
+            self.told = self.told.max(clock);
         }
     }
 

@@ -41,4 +41,4 @@ pub use record::{NodeRecord, ShardRecord, SwitchRecord};
 pub use resources::{Resources, Stored, Volume};
 pub use term::{Leader, Superior, Term, Unheeded};
 pub use verify::{DIFFERENCES_MAX, Difference, Findings, Verification, VerifyOrder};
-pub use versions::{ORDERS_VERSION, ORDERS_VERSION_MIN, Versions};
+pub use versions::{CHAIN_VERSION, ORDERS_VERSION, ORDERS_VERSION_MIN, Versions};

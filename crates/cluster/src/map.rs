@@ -102,6 +102,10 @@ pub struct Partition {
     /// compared with what the others hold before it opens again.
     #[serde(default)]
     pub returned: Vec<Returned>,
+    /// Whether members send writes on before they are on their disks while it is open, and unite
+    /// what is pending while it is closed: all of them can.
+    #[serde(default)]
+    pub sends_early: bool,
     /// The learner was a member, and holds every version up to this one: it is copied the rest.
     #[serde(default)]
     pub resumes: Option<Version>,

@@ -13,6 +13,10 @@ pub const ORDERS_VERSION: u16 = 1;
 /// said none.
 pub const ORDERS_VERSION_MIN: u16 = 0;
 
+/// Version of what the members of a chain say to each other. Since 1 they can send writes on before
+/// these are on their disks, and unite what is pending in a closed chain.
+pub const CHAIN_VERSION: u16 = 1;
+
 /// What a member speaks, as it says in each report.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Versions {
@@ -24,6 +28,9 @@ pub struct Versions {
     pub orders: u16,
     /// Oldest version of these that it works with.
     pub orders_min: u16,
+    /// Newest version of what members of a chain say to each other; 0 for builds that said none.
+    #[serde(default)]
+    pub chain: u16,
     /// Format of what it keeps in files of its own; 0 for who keeps nothing there.
     #[serde(default)]
     pub store: u32,
@@ -38,6 +45,7 @@ impl Versions {
             wire: wire::layout::VERSION,
             orders: ORDERS_VERSION,
             orders_min: ORDERS_VERSION_MIN,
+            chain: CHAIN_VERSION,
             store: 0,
         }
     }

@@ -86,6 +86,7 @@ fn map() -> Map {
             has_learner: true,
             open: true,
             opened: Epoch(9),
+            sends_early: true,
             returned: vec![Returned { node: NodeId(2), remembers: false, left: true }],
             resumes: Some(Version::new(40)),
             away: vec![Away { node: NodeId(3), since: Revision::new(5), left: Revision::new(80) }],

@@ -289,6 +289,7 @@ impl Seen<'_> {
                 outlasts: members.outlasts(node.id),
                 departing: state.departing.contains(&node.id),
                 leaving: peer.is_leaving(),
+                sends_early: members.sends_early(node.id),
             };
             Some((node.id, sight))
         });

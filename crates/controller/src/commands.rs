@@ -62,8 +62,15 @@ impl Controller {
         };
         let nodes: Vec<NodeId> = ids.filter(usable).collect();
         let turns = weights(&self.ledger.state.map, &self.members).turns(&nodes);
+        let sends_early = nodes.iter().all(|id| self.members.sends_early(*id) == Some(true));
         let wanted = format!("wanted: keyspace {:?} of {} partitions", spec.name, spec.partitions);
-        let id = keyspace::create(&mut self.ledger.state, spec, (nodes.len(), &turns), now)?;
+        let id = keyspace::create(
+            &mut self.ledger.state,
+            spec,
+            (nodes.len(), &turns),
+            sends_early,
+            now,
+        )?;
         self.ledger.advance(
             now,
             Level::Usual,

@@ -125,11 +125,13 @@ impl std::error::Error for CreateError {}
 ///
 /// Partition ids run on from keyspace to keyspace, and partition i has the chain i-1, i, i+1, ...
 /// modulo the turns (TurboKV section 8): so over all keyspaces together each node is head, middle
-/// and tail of equally many for what it bears, give or take one.
+/// and tail of equally many for what it bears, give or take one. They send writes on before
+/// these are on their disks if all nodes can.
 pub(crate) fn create(
     state: &mut Saved,
     spec: KeyspaceSpec,
     (nodes, turns): (usize, &[NodeId]),
+    sends_early: bool,
     now: Instant,
 ) -> Result<KeyspaceId, CreateError> {
     check(state, &spec, nodes)?;
@@ -152,6 +154,7 @@ pub(crate) fn create(
         map.partitions.push(Partition {
             opened: Epoch(1),
             returned: Vec::new(),
+            sends_early,
             resumes: None,
             away: Vec::new(),
             id: PartitionId(id),

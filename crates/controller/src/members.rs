@@ -14,7 +14,7 @@ pub(crate) use returns::{Arrival, accept_loss, begin_incarnation, take_in};
 pub(crate) use sample::Sample;
 pub(crate) use standing::Standing;
 
-use cluster::{Map, Member, NodeId, NodeReport, ORDERS_VERSION};
+use cluster::{CHAIN_VERSION, Map, Member, NodeId, NodeReport, ORDERS_VERSION};
 use machine::Instant;
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem::discriminant;
@@ -117,6 +117,12 @@ impl Members {
     pub(crate) fn common_orders(&self) -> u16 {
         let said = self.peers.values().filter_map(|peer| peer.report.as_ref());
         said.map(|report| report.versions.common_orders()).min().unwrap_or(ORDERS_VERSION)
+    }
+
+    /// Whether a node can send writes on before its disk has them; `None` if it has not said.
+    pub(crate) fn sends_early(&self, node: NodeId) -> Option<bool> {
+        let report = self.node(node)?.report.as_ref()?;
+        Some(report.versions.chain >= CHAIN_VERSION)
     }
 
     /// Members that follow somebody else.

@@ -353,6 +353,10 @@ pub trait Engine {
         how
     }
 
+    /// What reads see under a key comes back after a crash although it is not on disk, for what it
+    /// was made of is. So it need not be waited for, until it changes again.
+    fn see_backed(&mut self, _key: &KeyRef<'_>) {}
+
     /// Whether no crash can take back what reads see under a key. One that does not sync apart need
     /// not know.
     fn is_durable(&self, _key: &KeyRef<'_>) -> bool {

@@ -86,7 +86,7 @@ pub struct Node<E: Engine> {
 impl<E: Engine> Node<E> {
     /// A node that serves nothing until it is given an assignment and a lease.
     pub fn new(config: NodeConfig, mut engine: E, now: Instant) -> Self {
-        Self {
+        let mut node = Self {
             config,
             replica_records: ReplicaRecords::begin(&mut engine, config.incarnation),
             shard: Shard::new(now, engine, config.incarnation, config.rate),
@@ -107,7 +107,10 @@ impl<E: Engine> Node<E> {
             syncs: Syncs::default(),
             ready: Outbox::default(),
             put_off: Outbox::default(),
-        }
+        };
+        // What an earlier incarnation has left is durable.
+        node.syncs.said = node.statement();
+        node
     }
 
     /// Takes a lease, if it is for this incarnation and for what is installed, and of the cluster
@@ -132,6 +135,7 @@ impl<E: Engine> Node<E> {
     /// The instant named by [`poll_timeout`](Self::poll_timeout) has come.
     pub fn handle_timeout(&mut self, now: Instant) {
         self.dirty = true;
+        self.shard.now = now;
         if self.shard.stock.is_frozen() {
             self.next_sweep = now + SWEEP_EVERY;
             return;
@@ -191,7 +195,9 @@ impl<E: Engine> Node<E> {
 
     /// When to call [`handle_timeout`](Self::handle_timeout), if no packet comes first.
     pub fn poll_timeout(&self) -> Option<Instant> {
-        self.directory.as_ref()?;
+        if self.directory.is_none() {
+            return self.syncs.due();
+        }
         if self.shard.stock.is_frozen() {
             return Some(self.next_sweep);
         }
@@ -202,6 +208,7 @@ impl<E: Engine> Node<E> {
         let listing = self.listing_due();
         [
             resend,
+            self.syncs.due(),
             copies,
             self.shard.hot.due(),
             self.vacating_due(),

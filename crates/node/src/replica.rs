@@ -9,6 +9,7 @@ pub(crate) mod chain;
 pub(crate) mod change;
 pub(crate) mod copy;
 pub(crate) mod digest;
+pub(crate) mod durable;
 pub(crate) mod expiry;
 pub(crate) mod head;
 pub(crate) mod history;
@@ -19,6 +20,7 @@ pub(crate) mod member;
 pub(crate) mod notes;
 pub(crate) mod numbers;
 pub(crate) mod pending;
+pub(crate) mod places;
 pub(crate) mod range;
 pub(crate) mod read;
 pub(crate) mod restore;
@@ -26,6 +28,7 @@ pub(crate) mod room;
 pub(crate) mod serve;
 pub(crate) mod sessions;
 pub(crate) mod totals;
+pub(crate) mod unite;
 pub(crate) mod write;
 
 use crate::engine::Engine;
@@ -39,6 +42,7 @@ use crate::replica::history::History;
 use crate::replica::member::Member;
 use crate::replica::notes::pending_name;
 use crate::replica::pending::PendingWrites;
+use crate::replica::places::{Told, Union};
 use crate::replica::sessions::clients::Writes;
 use crate::replica::sessions::table::Sessions;
 use crate::replica::totals::Totals;
@@ -46,7 +50,8 @@ use crate::replica::write::{Pending, Write};
 use crate::shard::context::Context;
 use crate::shard::room::Behind;
 use crate::shard::timers::Timers;
-use cluster::{NodeId, Partition};
+use crate::shard::waits::Waits;
+use cluster::{Mutant, NodeId, Partition};
 use machine::{Instant, Retransmissions, RttEstimator};
 use std::time::Duration;
 use wire::Version;
@@ -72,6 +77,10 @@ pub(crate) struct Replica {
     /// What is held here, in a number.
     pub(crate) digest: Digest,
     pub(crate) pending: PendingWrites,
+    /// As the last of the chain: which of them are on whose disks already.
+    pub(crate) told: Told,
+    /// How far a closed chain has united what is pending.
+    pub(crate) union: Union,
     pub(crate) behind: Behind,
     pub(crate) sessions: Sessions,
     /// Which keys are hot.
@@ -114,6 +123,8 @@ impl Replica {
             collected: Version::NONE,
             digest: Digest::default(),
             pending: PendingWrites::default(),
+            told: Told::default(),
+            union: Union::default(),
             behind: Behind::default(),
             sessions: Sessions::default(),
             registrations: Registrations::default(),
@@ -164,6 +175,10 @@ impl Replica {
         ctx.engine.note(self.member.id(), &pending_name(write.version()), Some(&note));
         let due = ctx.now + self.acknowledge_rtt.timeout(0);
         self.insert_pending(ctx.now, write, due, ctx.timers);
+        if let Some(noted) = &mut ctx.noted {
+            noted.push((self.member.id(), write.version()));
+            self.pending.get_mut(write.version()).expect("it was inserted").on_disk = false;
+        }
     }
 
     pub(crate) fn insert_pending(
@@ -191,20 +206,34 @@ impl Replica {
         let pending = self.pending.remove(version)?;
         ctx.timers.remove(&(pending.due, self.member.partition.id, version));
         ctx.engine.note(self.member.id(), &pending_name(version), None);
+        self.union.see(version);
         Some(pending)
     }
 
-    /// Sends a pending write to the successor, if it may go on; commits it if there is none.
+    /// Sends a pending write to the successor, if it may go on; commits it if there is nobody else.
+    /// While syncs go on apart it leaves at once, and else when it is durable.
     pub(crate) fn send_on<E: Engine>(&mut self, ctx: &mut Context<'_, E>, version: Version) {
         if !ctx.leased || !self.may_go_on(ctx, version) {
             return;
         }
+        if self.union.is_to_offer(version) {
+            self.offer(ctx, version);
+            return;
+        }
         let Some((next, successor)) = self.member.successor() else {
-            self.commit_ready(ctx);
+            if self.member.is_head() {
+                self.commit_ready(ctx);
+            }
             return;
         };
+        let (early, mine) = (self.goes_early() && ctx.free.is_some(), self.own_bit());
         let Some(to) = ctx.directory.endpoint(successor, self.member.partition.id) else { return };
         let Some(pending) = self.pending.get_mut(version) else { return };
+        if early && !pending.on_disk {
+            pending.went_early = true;
+            let told = !ctx.mutant.is(Mutant::HideUnsynced);
+            pending.set_unsynced(pending.unsynced() | if told { mine } else { 0 });
+        }
         pending.fixed.stable = self.history.stable();
         let header = &mut pending.header;
         header.epoch = self.member.partition.epoch.0;
@@ -212,7 +241,8 @@ impl Replica {
         header.load = ctx.load;
         header.set_chain(self.member.partition.chain.iter().map(|id| id.0));
         header.chain_pos = u8::try_from(next).expect("chains are at most CHAIN_MAX long");
-        ctx.out.push(to, |out| pending.write().emit(out));
+        let waits = Waits::unless(early);
+        ctx.outbox(waits).push(to, |out| pending.write().emit(out));
     }
 }
 

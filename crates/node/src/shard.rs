@@ -10,3 +10,4 @@ pub(crate) mod reply;
 pub(crate) mod room;
 pub(crate) mod timers;
 pub(crate) mod turn;
+pub(crate) mod waits;

@@ -5,6 +5,7 @@ mod bounds;
 mod clock;
 mod delegations;
 mod directory;
+mod early;
 mod hot;
 mod noted;
 mod numbers;

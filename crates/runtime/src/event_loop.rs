@@ -40,7 +40,7 @@ pub(crate) trait Driven {
     fn handle_timeout(&mut self, now: Instant);
 
     /// Looks whether something has ended that it waits for elsewhere, of which its waker was told.
-    fn take_ended(&mut self) -> Result<bool, String> {
+    fn take_ended(&mut self, _now: Instant) -> Result<bool, String> {
         Ok(false)
     }
 
@@ -159,7 +159,7 @@ impl<D: Driven> EventLoop<D> {
             // against its lease, and a process that was stopped here for a while must not serve
             // what came meanwhile as if no time had passed.
             let now = self.clock.now();
-            let ended = self.machine.take_ended()?;
+            let ended = self.machine.take_ended(now)?;
             let commands = self.take_mail(now);
             self.machine.announce(self.inbound.payloads());
             for datagram in self.inbound.iter_mut() {

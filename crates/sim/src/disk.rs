@@ -6,7 +6,7 @@ mod tests;
 
 use cluster::{KeyspaceId, Match, Partition, PartitionId, StoreId};
 use node::engine::{Area, Engine, EngineError, Interval, KeyRef, Record};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::ControlFlow;
 use wire::big::{is_big, time_of};
 use wire::{PartKey, Version};
@@ -23,6 +23,8 @@ pub(crate) struct Disk {
     syncing: Vec<Change>,
     /// What makes `live` of `synced` once it has.
     unsynced: Vec<Change>,
+    /// Keys whose changes a crash does not take back.
+    backed: BTreeSet<RecordKey>,
     /// Whether syncs go on apart.
     apart: bool,
     /// What takes the last syncs back, the latest last.
@@ -76,6 +78,7 @@ impl Disk {
             synced: Contents::default(),
             syncing: Vec::new(),
             unsynced: Vec::new(),
+            backed: BTreeSet::new(),
             apart: false,
             undo: VecDeque::new(),
             copy: None,
@@ -143,6 +146,7 @@ impl Disk {
             self.make_durable(syncing.into_iter());
         }
         self.unsynced.clear();
+        self.backed.clear();
         self.live = self.synced.clone();
     }
 
@@ -212,12 +216,15 @@ impl Disk {
     fn not_durable(&self) -> impl Iterator<Item = &RecordKey> {
         let changes = self.syncing.iter().chain(&self.unsynced);
         changes.filter_map(|change| match change {
-            Change::Record(key, _) => Some(key),
+            Change::Record(key, _) => Some(key).filter(|key| !self.backed.contains(*key)),
             Change::Note(..) => None,
         })
     }
 
     fn change(&mut self, change: Change) {
+        if let Change::Record(key, _) = &change {
+            self.backed.remove(key);
+        }
         self.live.apply(&change);
         self.unsynced.push(change);
     }
@@ -420,6 +427,10 @@ impl Engine for Disk {
             self.make_durable(changes.into_iter());
         }
         how
+    }
+
+    fn see_backed(&mut self, key: &KeyRef<'_>) {
+        self.backed.insert(record_key(key));
     }
 
     fn is_durable(&self, key: &KeyRef<'_>) -> bool {

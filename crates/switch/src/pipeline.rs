@@ -185,6 +185,9 @@ impl Pipeline {
             | Op::ChainVerified
             | Op::ChainMend
             | Op::ChainGoodbye
+            | Op::ChainDurable
+            | Op::ChainOffer
+            | Op::ChainOffered
             | Op::HotCopy
             | Op::DelegationFetch
             | Op::DelegationFound

@@ -33,6 +33,18 @@ pub fn packet(bytes: &[u8]) {
     }
 }
 
+/// A write between members has what its effect needs.
+fn chain_write_fits(effect: u8, key: &[u8], value: &[u8]) {
+    if effect == Effect::Batch as u8 {
+        let steps = wire::ChainSteps::of(value);
+        assert_eq!(steps.iter().next().map(|step| step.key), Some(key));
+        return;
+    }
+    let returns = effect == Effect::Recall as u8;
+    let most = wire::ENTRY_MAX + if returns { RecallBody::LEN } else { 0 };
+    assert!(!key.is_empty() && key.len() + value.len() <= most);
+}
+
 /// Looks at everything in a body, and at what its type promises.
 fn walk(packet: &Packet<'_>, body: Body<'_>) {
     let entry_fits = |key: &[u8], value: &[u8]| {
@@ -48,15 +60,8 @@ fn walk(packet: &Packet<'_>, body: Body<'_>) {
         Body::Put { key, value, .. }
         | Body::Cas { key, new: New::Value(value), .. }
         | Body::DelegationFound { found: Found::Value(value), key, .. } => entry_fits(key, value),
-        Body::ChainWrite { fixed, key, value } => {
-            if fixed.effect == Effect::Batch as u8 {
-                let steps = wire::ChainSteps::of(value);
-                assert_eq!(steps.iter().next().map(|step| step.key), Some(key));
-                return;
-            }
-            let returns = fixed.effect == Effect::Recall as u8;
-            let most = wire::ENTRY_MAX + if returns { RecallBody::LEN } else { 0 };
-            assert!(!key.is_empty() && key.len() + value.len() <= most);
+        Body::ChainWrite { fixed, key, value } | Body::ChainOffer { fixed, key, value } => {
+            chain_write_fits(fixed.effect, key, value);
         }
         Body::Batch(steps) => {
             let count = steps.iter().inspect(|step| entry_fits(step.key, &[])).count();
@@ -96,7 +101,10 @@ fn walk(packet: &Packet<'_>, body: Body<'_>) {
         Body::ChainVerify { key, .. } | Body::ChainVerified { last: key, .. } => {
             assert!(key.len() <= wire::KEY_MAX);
         }
-        Body::Goodbye | Body::ChainGoodbye => assert!(packet.payload().is_empty()),
+        Body::Goodbye | Body::ChainGoodbye | Body::ChainOffered => {
+            assert!(packet.payload().is_empty());
+        }
+        Body::ChainDurable(versions) => assert!(versions.iter().count() > 0),
         Body::ChainAck | Body::ChainCommit | Body::ChainStable { .. } | Body::ChainCopied => {
             assert!(packet.op().is_chain());
         }

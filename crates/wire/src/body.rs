@@ -1,14 +1,16 @@
 //! Payloads as their operations mean them. Only nodes and clients look this deep.
 
-use crate::batch::{ChainSteps, Steps};
+use crate::batch::Steps;
 use crate::between::Found;
+use crate::chain::{chain_stable, parse_chain_write};
 use crate::copy::CopyEntries;
+use crate::durable::DurableVersions;
 use crate::layout::{
-    BatchReplyBody, CasBody, ChainMendBody, ChainStableBody, ChainVerifiedBody, ChainVerifyBody,
-    ChainWriteBody, Code, DATAGRAM_MAX, DelegationFetchBody, DescribeReplyBody, ENTRY_MAX, Effect,
-    Fields, GetReplyBody, HEADER_LEN, HotCopyBody, IncrBody, IncrReplyBody, KEY_MAX, MGET_KEYS_MAX,
-    MgetEntryBody, MgetSlotBody, Op, PutBody, RangeBody, RangeCountBody, RangeEntryBody,
-    RecallBody, STORE_WORDS_MAX, flag,
+    BatchReplyBody, CasBody, ChainMendBody, ChainVerifiedBody, ChainVerifyBody, ChainWriteBody,
+    Code, DATAGRAM_MAX, DelegationFetchBody, DescribeReplyBody, ENTRY_MAX, Fields, GetReplyBody,
+    HEADER_LEN, HotCopyBody, IncrBody, IncrReplyBody, KEY_MAX, MGET_KEYS_MAX, MgetEntryBody,
+    MgetSlotBody, Op, PutBody, RangeBody, RangeCountBody, RangeEntryBody, RecallBody,
+    STORE_WORDS_MAX, flag,
 };
 use crate::messages::KeyReply;
 use crate::number::{DelegationId, Version};
@@ -68,6 +70,14 @@ pub enum Body<'a> {
     ChainCopy(CopyEntries<'a>),
     ChainCopied,
     ChainGoodbye,
+    ChainDurable(DurableVersions<'a>),
+    /// As for [`ChainWrite`](Self::ChainWrite).
+    ChainOffer {
+        fixed: ChainWriteBody,
+        key: &'a [u8],
+        value: &'a [u8],
+    },
+    ChainOffered,
     /// The key is empty only where a piece begins with the partition.
     ChainVerify {
         fixed: ChainVerifyBody,
@@ -221,10 +231,21 @@ impl<'a> Body<'a> {
             }
             Op::Describe => Self::Describe { name: whole_key(payload, key_len)? },
             Op::Batch => Self::Batch(Steps::parse(key_len, payload)?),
-            Op::ChainWrite => Self::parse_chain_write(key_len, payload)?,
-            Op::Goodbye | Op::ChainGoodbye | Op::ChainAck | Op::ChainCommit | Op::ChainCopied => {
-                payload.is_empty().then_some(bare(op)?)?
+            Op::ChainWrite => {
+                let (fixed, key, value) = parse_chain_write(key_len, payload)?;
+                Self::ChainWrite { fixed, key, value }
             }
+            Op::ChainOffer => {
+                let (fixed, key, value) = parse_chain_write(key_len, payload)?;
+                Self::ChainOffer { fixed, key, value }
+            }
+            Op::ChainDurable => Self::ChainDurable(DurableVersions::parse(payload)?),
+            Op::Goodbye
+            | Op::ChainGoodbye
+            | Op::ChainOffered
+            | Op::ChainAck
+            | Op::ChainCommit
+            | Op::ChainCopied => payload.is_empty().then_some(bare(op)?)?,
             Op::ChainStable => Self::ChainStable { history: chain_stable(payload)? },
             Op::ChainExpire => Self::ChainExpire { key: whole_key(payload, key_len)? },
             Op::ChainCopy => Self::ChainCopy(CopyEntries::parse(payload)?),
@@ -246,21 +267,6 @@ impl<'a> Body<'a> {
             | Op::DelegationCommit => Self::parse_delegation(op, key_len, payload)?,
             reply => Self::parse_reply(reply, header, payload)?,
         })
-    }
-
-    fn parse_chain_write(key_len: usize, payload: &'a [u8]) -> Option<Self> {
-        let (fixed, rest) = ChainWriteBody::split(payload)?;
-        if fixed.effect == Effect::Batch as u8 {
-            let key = ChainSteps::parse(key_len, rest)?.first_key();
-            return Some(Self::ChainWrite { fixed, key, value: rest });
-        }
-        let (key, value) = rest.split_at_checked(key_len)?;
-        let recalls = fixed.effect == Effect::Recall as u8;
-        let most = if recalls { ENTRY_MAX + RecallBody::LEN } else { ENTRY_MAX };
-        if key.is_empty() || rest.len() > most {
-            return None;
-        }
-        Some(Self::ChainWrite { fixed, key, value })
     }
 
     fn parse_reply(op: Op, header: &[u8; HEADER_LEN], payload: &'a [u8]) -> Option<Self> {
@@ -330,6 +336,7 @@ fn bare<'a>(op: Op) -> Option<Body<'a>> {
     Some(match op {
         Op::Goodbye => Body::Goodbye,
         Op::ChainGoodbye => Body::ChainGoodbye,
+        Op::ChainOffered => Body::ChainOffered,
         Op::ChainAck => Body::ChainAck,
         Op::ChainCommit => Body::ChainCommit,
         Op::ChainCopied => Body::ChainCopied,
@@ -355,11 +362,6 @@ pub fn may_be_delegated(header: &[u8; HEADER_LEN], payload: &[u8]) -> bool {
     header.op() == Op::Put as u8
         && header.flags() & flag::KEEP_EXPIRY == 0
         && PutBody::split(payload).is_some_and(|(fixed, _)| fixed.expiry_ms == 0)
-}
-
-fn chain_stable(payload: &[u8]) -> Option<u64> {
-    let (ChainStableBody { history }, rest) = ChainStableBody::split(payload)?;
-    rest.is_empty().then_some(history)
 }
 
 pub(crate) fn whole_key(payload: &[u8], key_len: usize) -> Option<&[u8]> {

@@ -138,6 +138,12 @@ pub enum Op {
     ChainMend = 0x4e,
     /// Head to members: this client has said goodbye.
     ChainGoodbye = 0x4f,
+    /// Member to the last one: these writes, which went on before, are on the sender's disk.
+    ChainDurable = 0x50,
+    /// Member to head, while the chain is closed: this write is pending here, and has not come down in this epoch.
+    ChainOffer = 0x51,
+    /// Member to head, while the chain is closed: all that is pending here has come down in this epoch.
+    ChainOffered = 0x52,
     /// Answer to Get.
     GetReply = 0x81,
     /// Answer to Put.
@@ -164,7 +170,7 @@ pub enum Op {
 
 impl Op {
     /// Every value, in the order of the specification.
-    pub const ALL: [Self; 37] = [
+    pub const ALL: [Self; 40] = [
         Self::Get,
         Self::Put,
         Self::Del,
@@ -191,6 +197,9 @@ impl Op {
         Self::ChainVerified,
         Self::ChainMend,
         Self::ChainGoodbye,
+        Self::ChainDurable,
+        Self::ChainOffer,
+        Self::ChainOffered,
         Self::GetReply,
         Self::PutReply,
         Self::DelReply,
@@ -234,6 +243,9 @@ impl Op {
             0x4d => Some(Self::ChainVerified),
             0x4e => Some(Self::ChainMend),
             0x4f => Some(Self::ChainGoodbye),
+            0x50 => Some(Self::ChainDurable),
+            0x51 => Some(Self::ChainOffer),
+            0x52 => Some(Self::ChainOffered),
             0x81 => Some(Self::GetReply),
             0x82 => Some(Self::PutReply),
             0x83 => Some(Self::DelReply),
@@ -279,6 +291,9 @@ impl Op {
             Self::ChainVerified => "chain_verified",
             Self::ChainMend => "chain_mend",
             Self::ChainGoodbye => "chain_goodbye",
+            Self::ChainDurable => "chain_durable",
+            Self::ChainOffer => "chain_offer",
+            Self::ChainOffered => "chain_offered",
             Self::GetReply => "get_reply",
             Self::PutReply => "put_reply",
             Self::DelReply => "del_reply",
@@ -816,7 +831,7 @@ pub struct Header {
     pub partition: u32,
     /// Configuration number of that partition as the switch knew it. A node refuses any but its own.
     pub epoch: u32,
-    /// MGET: bit i set means that key i is to be answered (request) or is answered here (reply).
+    /// MGET: bit i set means that key i is to be answered (request) or is answered here (reply). CHAIN_WRITE: bit i set means that the member at place i of the chain sent it on before it was on its disk.
     pub bitmap: u32,
     /// Id of the node that sent a reply or a chain message; 0 from clients.
     pub node: u16,
@@ -956,7 +971,7 @@ pub trait Fields {
     fn epoch(&self) -> u32;
     /// Overwrites `epoch`.
     fn set_epoch(&mut self, value: u32);
-    /// MGET: bit i set means that key i is to be answered (request) or is answered here (reply).
+    /// MGET: bit i set means that key i is to be answered (request) or is answered here (reply). CHAIN_WRITE: bit i set means that the member at place i of the chain sent it on before it was on its disk.
     #[must_use]
     fn bitmap(&self) -> u32;
     /// Overwrites `bitmap`.
@@ -1346,6 +1361,11 @@ pub(crate) trait Said {
     fn room(&self) -> u8;
     /// Overwrites `room`.
     fn set_room(&mut self, value: u8);
+    /// CHAIN_OFFER, at the place of `count`: 1 if all that the write was computed from is committed at the sender.
+    #[must_use]
+    fn based(&self) -> u8;
+    /// Overwrites `based`.
+    fn set_based(&mut self, value: u8);
 }
 
 impl Said for [u8; HEADER_LEN] {
@@ -1467,6 +1487,14 @@ impl Said for [u8; HEADER_LEN] {
     }
     #[inline]
     fn set_room(&mut self, value: u8) {
+        crate::bytes::put::<119, 1, HEADER_LEN>(self, value.to_be_bytes());
+    }
+    #[inline]
+    fn based(&self) -> u8 {
+        u8::from_be_bytes(crate::bytes::get::<119, 1, HEADER_LEN>(self))
+    }
+    #[inline]
+    fn set_based(&mut self, value: u8) {
         crate::bytes::put::<119, 1, HEADER_LEN>(self, value.to_be_bytes());
     }
 }
@@ -1900,6 +1928,36 @@ impl ChainWriteBody {
         crate::bytes::put::<32, 1, 35>(&mut out, self.origin.to_be_bytes());
         crate::bytes::put::<33, 1, 35>(&mut out, self.effect.to_be_bytes());
         crate::bytes::put::<34, 1, 35>(&mut out, self.ordered.to_be_bytes());
+        out
+    }
+}
+
+/// CHAIN_DURABLE, for each write: its version.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ChainDurableBody {
+    /// 8 bytes, big-endian on the wire.
+    pub version: Version,
+}
+
+impl ChainDurableBody {
+    /// Bytes on the wire.
+    pub const LEN: usize = 8;
+
+    /// Takes the fields off the front; `None` if there are too few bytes.
+    #[must_use]
+    pub fn split(bytes: &[u8]) -> Option<(Self, &[u8])> {
+        let (fixed, rest) = bytes.split_first_chunk::<8>()?;
+        Some((
+            Self { version: Version::new(u64::from_be_bytes(crate::bytes::get::<0, 8, 8>(fixed))) },
+            rest,
+        ))
+    }
+
+    /// The fields as they stand on the wire.
+    #[must_use]
+    pub fn to_bytes(&self) -> [u8; 8] {
+        let mut out = [0; 8];
+        crate::bytes::put::<0, 8, 8>(&mut out, self.version.get().to_be_bytes());
         out
     }
 }

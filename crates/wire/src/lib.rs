@@ -17,8 +17,10 @@ mod between;
 pub mod big;
 mod body;
 mod bytes;
+mod chain;
 mod copy;
 pub mod dissect;
+mod durable;
 mod endpoint;
 pub mod expiry;
 pub mod layout;
@@ -39,12 +41,14 @@ pub use body::{
     Body, Entry, Expect, MgetEntries, MgetKey, MgetKeys, New, RangeEntries, may_be_delegated,
 };
 pub use copy::{CopyEntries, CopyEntry};
+pub use durable::{DURABLE_MAX, DurableVersions};
 pub use endpoint::Endpoint;
 pub use layout::*;
 pub use messages::{
-    ChainAnswer, ChainExpire, ChainStable, ChainWrite, ClientReply, ClientWrite, DelegatedReply,
-    DelegationCommit, DelegationFound, GrantedPut, GroupedMget, HomeWrite, HotAnswer, HotCopied,
-    HotCopy, HotGet, HotMget, KeyReply, NoSession, NodeReply, RangeInterval, RunPart,
+    ChainAnswer, ChainExpire, ChainOffer, ChainStable, ChainWrite, ClientReply, ClientWrite,
+    DelegatedReply, DelegationCommit, DelegationFound, GrantedPut, GroupedMget, HomeWrite,
+    HotAnswer, HotCopied, HotCopy, HotGet, HotMget, KeyReply, NoSession, NodeReply, RangeInterval,
+    RunPart,
 };
 pub use number::{DelegationId, DirectoryClock, Generation, Revision, Version};
 pub use packet::{

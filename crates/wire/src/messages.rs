@@ -742,6 +742,8 @@ impl DelegationCommit {
 pub struct ChainWrite {
     /// Version of the write.
     pub version: Version,
+    /// The members, a bit for each place, that sent it on before it was on their disks.
+    pub unsynced: u32,
 }
 
 impl ChainWrite {
@@ -749,26 +751,75 @@ impl ChainWrite {
     #[inline]
     #[must_use]
     pub fn read(header: &[u8; HEADER_LEN]) -> Self {
-        Self { version: header.object_version() }
+        Self { version: header.object_version(), unsynced: header.bitmap() }
     }
 
     /// Writes it into a packet.
     #[inline]
     pub fn write(self, header: &mut [u8; HEADER_LEN]) {
         header.set_object_version(self.version);
+        header.set_bitmap(self.unsynced);
     }
 
     /// What a header says.
     #[inline]
     #[must_use]
     pub fn of(header: &Header) -> Self {
-        Self { version: header.object_version }
+        Self { version: header.object_version, unsynced: header.bitmap }
     }
 
     /// Puts it into a header.
     #[inline]
     pub fn put(self, header: &mut Header) {
         header.object_version = self.version;
+        header.bitmap = self.unsynced;
+    }
+}
+
+/// CHAIN_OFFER.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ChainOffer {
+    /// Version of the write.
+    pub version: Version,
+    /// 1 if all that it was computed from is committed at the sender.
+    pub based: u8,
+}
+
+impl ChainOffer {
+    /// What a packet says.
+    #[inline]
+    #[must_use]
+    pub fn read(header: &[u8; HEADER_LEN]) -> Self {
+        Self { version: header.object_version(), based: header.based() }
+    }
+
+    /// Writes it into a packet.
+    #[inline]
+    pub fn write(self, header: &mut [u8; HEADER_LEN]) {
+        header.set_object_version(self.version);
+        header.set_based(self.based);
+    }
+
+    /// What a header says.
+    #[inline]
+    #[must_use]
+    pub fn of(header: &Header) -> Self {
+        Self {
+            version: header.object_version,
+            based: {
+                let mut bytes = [0; 1];
+                crate::bytes::put::<0, 1, 1>(&mut bytes, header.count.to_be_bytes());
+                u8::from_be_bytes(bytes)
+            },
+        }
+    }
+
+    /// Puts it into a header.
+    #[inline]
+    pub fn put(self, header: &mut Header) {
+        header.object_version = self.version;
+        let bytes = self.based.to_be_bytes();
+        header.count = u8::from_be_bytes(crate::bytes::get::<0, 1, 1>(&bytes));
     }
 }
 

@@ -127,7 +127,7 @@ proptest! {
         agree!(bytes, other: HotGet HotAnswer GrantedPut HomeWrite ClientWrite DelegatedReply);
         agree!(bytes, other: ClientReply KeyReply NoSession NodeReply RangeInterval HotMget);
         agree!(bytes, other: GroupedMget HotCopy HotCopied DelegationFound DelegationCommit);
-        agree!(bytes, other: ChainWrite ChainAnswer ChainStable ChainExpire RunPart);
+        agree!(bytes, other: ChainWrite ChainOffer ChainAnswer ChainStable ChainExpire RunPart);
     }
 
     #[test]

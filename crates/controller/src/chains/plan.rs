@@ -30,6 +30,8 @@ pub(crate) struct Sight {
     pub(crate) departing: bool,
     /// It is about to end, and will be back.
     pub(crate) leaving: bool,
+    /// It can send writes on before its disk has them; `None` if it has not said.
+    pub(crate) sends_early: Option<bool>,
 }
 
 /// What is seen of all nodes, and what the operator wants.
@@ -146,6 +148,15 @@ struct Target {
 impl Case<'_> {
     /// The next configuration, if it can have another.
     pub(crate) fn next(&self) -> Option<Step> {
+        let mut step = self.decide()?;
+        // All of a chain do, or nobody.
+        let before = self.partition.sends_early;
+        let can = |node: &NodeId| self.sight(*node).sends_early.unwrap_or(before);
+        step.next.sends_early = step.next.chain.iter().all(can);
+        Some(step)
+    }
+
+    fn decide(&self) -> Option<Step> {
         let partition = self.partition;
         if partition.chain.iter().any(|node| self.sight(*node).gone) {
             return self.close_without_the_gone();

@@ -14,7 +14,8 @@ use crate::replica::member::Member;
 use crate::replica::sessions::outcome::Outcome;
 use crate::replica::write::{Write, changes_state};
 use crate::shard::context::Context;
-use crate::shard::reply::answer_write;
+use crate::shard::reply::{answer_write, answer_write_when};
+use crate::shard::waits::Waits;
 use cluster::{Incarnation, Mutant, NodeId, PartitionId};
 use machine::Instant;
 use std::collections::BTreeMap;
@@ -388,6 +389,7 @@ impl Propagations {
         tail: &Tail<'_>,
         write: &Write<'_>,
         outcome: &Outcome,
+        waits: Waits,
     ) {
         if outcome.version.is_none() && tail.delegations.present(write.key).is_some() {
             // The key has left meanwhile, and its tail does not publish any more: the
@@ -395,7 +397,7 @@ impl Propagations {
             return;
         }
         let Some(until) = self.until(ctx, tail, write, outcome) else {
-            answer_write(ctx, &write.header, outcome);
+            answer_write_when(ctx, &write.header, outcome, waits);
             return;
         };
         let Some(propagation) = self.table.get_mut(write.key) else { return };

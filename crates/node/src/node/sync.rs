@@ -8,7 +8,10 @@
 use crate::engine::{Engine, EngineError};
 use crate::node::Node;
 use crate::node::syncs::{Statement, UnderWay};
-use cluster::Mutant;
+use cluster::{Mutant, PartitionId};
+use machine::Instant;
+use std::time::Duration;
+use wire::Version;
 
 impl<E: Engine> Node<E> {
     /// Ends a turn: begins to make durable whatever was handled in it, unless a sync is under way,
@@ -29,11 +32,20 @@ impl<E: Engine> Node<E> {
             self.syncs.ended += 1;
             self.syncs.waits = true;
         }
-        if self.syncs.waits && self.syncs.under_way.is_none() {
+        if self.syncs.waits && self.syncs.under_way.is_none() && self.is_sync_due() {
             self.begin_sync()?;
         }
         self.shard.rests_on_replicas = !self.syncs.has_replicas();
         Ok(())
+    }
+
+    /// Whether somebody waits for the turns that no sync has, or nobody has for long enough. An
+    /// engine that does not sync apart does so in each turn.
+    fn is_sync_due(&mut self) -> bool {
+        let now = self.shard.now;
+        let late_at = *self.syncs.late_at.get_or_insert(now + LATE);
+        let waited_for = !self.shard.held.is_empty() || !self.shard.noted.is_empty();
+        waited_for || self.syncs.replicas || late_at <= now || !self.shard.engine.syncs_apart()
     }
 
     fn begin_sync(&mut self) -> Result<(), EngineError> {
@@ -42,14 +54,17 @@ impl<E: Engine> Node<E> {
         if !goes_on {
             self.has_synced();
             self.ready.append(&mut self.shard.held);
+            self.ready.append(&mut self.shard.late);
             return Ok(());
         }
         self.replica_records.synced();
-        self.syncs.waits = false;
+        (self.syncs.waits, self.syncs.late_at) = (false, None);
+        self.shard.held.append(&mut self.shard.late);
         self.syncs.under_way = Some(UnderWay {
             turn: self.syncs.ended,
             replicas: std::mem::take(&mut self.syncs.replicas),
             held: std::mem::take(&mut self.shard.held),
+            noted: std::mem::take(&mut self.shard.noted),
             statement: self.statement(),
         });
         Ok(())
@@ -59,6 +74,7 @@ impl<E: Engine> Node<E> {
     pub(crate) fn has_synced(&mut self) {
         self.replica_records.synced();
         (self.syncs.waits, self.syncs.replicas) = (false, false);
+        self.syncs.late_at = None;
         self.syncs.durable = self.syncs.ended;
         self.shard.counters.syncs += 1;
     }
@@ -69,14 +85,38 @@ impl<E: Engine> Node<E> {
     /// # Errors
     ///
     /// As for [`flush`](Self::flush).
-    pub fn end_sync(&mut self, how: Result<(), EngineError>) -> Result<(), EngineError> {
+    pub fn end_sync(
+        &mut self,
+        now: Instant,
+        how: Result<(), EngineError>,
+    ) -> Result<(), EngineError> {
+        self.shard.now = now;
         self.shard.engine.end_sync(how)?;
         let Some(mut sync) = self.syncs.under_way.take() else { return Ok(()) };
         (self.syncs.durable, self.syncs.said) = (sync.turn, sync.statement);
         self.shard.counters.syncs += 1;
         self.ready.append(&mut sync.held);
         self.shard.rests_on_replicas = !self.syncs.has_replicas();
+        self.take_synced(now, sync.noted);
         Ok(())
+    }
+
+    /// These pending writes are on disk.
+    fn take_synced(&mut self, now: Instant, mut noted: Vec<(PartitionId, Version)>) {
+        let Some(directory) = &self.directory else { return };
+        if noted.is_empty() {
+            return;
+        }
+        self.dirty = true;
+        let mut ctx = self.shard.context(directory, now, 0);
+        noted.sort_unstable();
+        for of_one in noted.chunk_by(|(one, _), (other, _)| one == other) {
+            let id = of_one.first().map(|(id, _)| *id);
+            let versions: Vec<Version> = of_one.iter().map(|(_, version)| *version).collect();
+            if let Some(replica) = id.and_then(|id| self.replicas.get_mut(&id)) {
+                replica.take_synced(&mut ctx, &versions);
+            }
+        }
     }
 
     /// Whether a sync goes on apart.
@@ -107,3 +147,6 @@ impl<E: Engine> Node<E> {
         }
     }
 }
+
+/// How long what nobody waits for may stay off the disk: others forget pending writes after it.
+const LATE: Duration = Duration::from_millis(5);

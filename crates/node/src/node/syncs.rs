@@ -1,8 +1,8 @@
 //! How far the turns of a shard are durable, and what was so of the node then.
 
 use cluster::{Epoch, PartitionId, Settled, ShardRecord};
-use machine::Outbox;
-use wire::Revision;
+use machine::{Instant, Outbox};
+use wire::{Revision, Version};
 
 /// What a node says of itself that has to be durable.
 #[derive(Clone, Debug, Default)]
@@ -26,11 +26,13 @@ pub(crate) struct Syncs {
     pub(super) durable: u64,
     /// Whether some have ended that no sync has begun to make durable.
     pub(super) waits: bool,
+    /// When a sync begins for these at the latest, though nobody waits for it.
+    pub(super) late_at: Option<Instant>,
     /// Whether replica records were given or taken in these, or in the present one.
     pub(super) replicas: bool,
     pub(super) under_way: Option<UnderWay>,
     /// What the node said of itself when the turns that are durable had ended.
-    pub(super) said: Statement,
+    pub(crate) said: Statement,
 }
 
 /// A sync that goes on apart.
@@ -42,6 +44,8 @@ pub(super) struct UnderWay {
     pub(super) replicas: bool,
     /// What waits for it.
     pub(super) held: Outbox,
+    /// The pending writes that it has.
+    pub(super) noted: Vec<(PartitionId, Version)>,
     pub(super) statement: Statement,
 }
 
@@ -54,6 +58,11 @@ impl Syncs {
     /// Whether it is durable which replicas there are.
     pub(crate) fn has_replicas(&self) -> bool {
         !self.replicas && !self.under_way.as_ref().is_some_and(|sync| sync.replicas)
+    }
+
+    /// When a sync is to begin that nobody waits for.
+    pub(super) fn due(&self) -> Option<Instant> {
+        self.late_at.filter(|_| self.under_way.is_none())
     }
 
     /// Whether all turns that have ended are durable.

@@ -231,7 +231,12 @@ impl Replica {
     }
 
     /// Makes what a batch leaves of its keys their committed states.
-    pub(crate) fn commit_batch<E: Engine>(&mut self, ctx: &mut Context<'_, E>, write: &Write<'_>) {
+    pub(crate) fn commit_batch<E: Engine>(
+        &mut self,
+        ctx: &mut Context<'_, E>,
+        write: &Write<'_>,
+        backed: bool,
+    ) {
         let most = if ctx.mutant.is(Mutant::SplitBatch) { 1 } else { usize::MAX };
         for step in write.steps().filter(|step| step.effect != Effect::None).take(most) {
             let Some(Header { match_value, keyhash, .. }) = self.member.place_of(ctx, step.key)
@@ -240,7 +245,7 @@ impl Replica {
             };
             let it = write.narrowed(&step);
             let header = Header { match_value, keyhash, ..it.header };
-            self.commit_state(ctx, &Write { header, ..it });
+            self.commit_state(ctx, &Write { header, ..it }, backed);
         }
     }
 }

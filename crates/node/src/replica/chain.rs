@@ -11,8 +11,9 @@
 
 use crate::engine::{Engine, KeyRef, Record};
 use crate::replica::Replica;
-use crate::replica::write::Write;
+use crate::replica::write::{Write, changes_registration};
 use crate::shard::context::Context;
+use crate::shard::waits::Waits;
 use cluster::{Mutant, NodeId};
 use machine::Instant;
 use std::collections::BTreeSet;
@@ -54,10 +55,24 @@ impl Replica {
                 self.handle_ack(ctx, version);
                 Ok(())
             }
+            Body::ChainCommit if self.is_from_uniting_head(header) => {
+                self.commit_line(ctx, ChainAnswer::of(header).version);
+                self.settle(ctx);
+                self.say_offered(ctx);
+                Ok(())
+            }
             Body::ChainCommit => {
                 let ChainAnswer { version, room } = ChainAnswer::of(header);
                 self.behind.hear(ctx.now, room);
                 self.handle_commit(ctx, version);
+                Ok(())
+            }
+            Body::ChainDurable(ref versions) => self.handle_durable(ctx, header, versions),
+            Body::ChainOffer { fixed, key, value } => {
+                self.handle_offer(ctx, &Write { header: *header, fixed, key, value })
+            }
+            Body::ChainOffered => {
+                self.handle_offered(ctx, header);
                 Ok(())
             }
             Body::ChainExpire { key } => {
@@ -83,6 +98,11 @@ impl Replica {
         match body {
             Body::ChainWrite { .. } => self.member.predecessor(),
             Body::ChainCopy(_) if self.member.is_learner() => self.member.partition.tail(),
+            Body::ChainCommit if self.is_from_uniting_head(header) => self.member.partition.head(),
+            Body::ChainDurable(_) if self.member.is_last() => self.node_named(header.node),
+            Body::ChainOffer { .. } | Body::ChainOffered if self.member.is_head() => {
+                self.node_named(header.node)
+            }
             Body::ChainAck | Body::ChainCommit | Body::ChainCopied => {
                 self.member.successor().map(|(_, id)| id)
             }
@@ -95,12 +115,22 @@ impl Replica {
                 self.member.partition.head()
             }
             Body::ChainExpire { key } if self.member.is_head() && PartKey::parse(key).is_some() => {
-                let id = NodeId(header.node);
-                self.member.partition.chain.contains(&id).then_some(id)
+                self.node_named(header.node)
             }
             Body::ChainExpire { .. } if self.member.is_head() => self.member.partition.tail(),
             _ => None,
         }
+    }
+
+    /// Somebody of the chain.
+    fn node_named(&self, id: u16) -> Option<NodeId> {
+        self.place_of_node(id).map(|_| NodeId(id))
+    }
+
+    /// Whether a message is from the head, to which this member offers what is pending here.
+    fn is_from_uniting_head(&self, header: &Header) -> bool {
+        let head = self.member.partition.head();
+        self.unites() && !self.member.is_head() && head == Some(NodeId(header.node))
     }
 
     fn handle_chain_write<E: Engine>(
@@ -115,7 +145,7 @@ impl Replica {
         if !mine && !ctx.mutant.is(Mutant::IgnoreEpoch) {
             return Err(DropReason::BadChain);
         }
-        if write.outcome().is_none() && write.header.client != 0 || write.effect().is_none() {
+        if !write.makes_sense() {
             return Err(DropReason::BadBody);
         }
         let version = write.version();
@@ -124,8 +154,14 @@ impl Replica {
             return Ok(());
         }
         self.raise_stable(write.fixed.stable);
-        if self.pending.contains(version) {
+        let mine = self.own_bit();
+        if let Some(pending) = self.pending.get_mut(version) {
+            pending.see_synced(!(write.unsynced() | mine));
             self.tell_predecessor(ctx, Op::ChainAck, version);
+            if self.see_come_down(ctx, version) {
+                self.send_on(ctx, version);
+            }
+            self.commit_if_durable(ctx, version);
             return Ok(());
         }
         if !self.knows_bases(ctx, write) {
@@ -134,19 +170,26 @@ impl Replica {
         if ctx.refuses_writes() {
             return Err(DropReason::NoRoom);
         }
-        if self.member.is_last() {
-            self.commit(ctx, write);
-        } else {
-            self.pend(ctx, write);
-            self.tell_predecessor(ctx, Op::ChainAck, version);
-            self.send_on(ctx, version);
+        let unsynced = write.unsynced() & !self.told.take(version);
+        // A write of a line waits for its base, which commits with it.
+        let waits = unsynced != 0 || self.pending.has_base_of(write);
+        if self.member.is_last() && !waits {
+            self.commit(ctx, write, Waits::Turn);
+            return Ok(());
         }
+        self.pend(ctx, write);
+        if let Some(pending) = self.pending.get_mut(version) {
+            pending.set_unsynced(unsynced);
+        }
+        self.tell_predecessor(ctx, Op::ChainAck, version);
+        self.send_on(ctx, version);
+        self.commit_if_durable(ctx, version);
         Ok(())
     }
 
     /// Whether the writes that this one was computed from have arrived here. After a restart the
     /// versions above `stable` that were committed are known by their records only.
-    fn knows_bases<E: Engine>(&self, ctx: &Context<'_, E>, write: &Write<'_>) -> bool {
+    pub(crate) fn knows_bases<E: Engine>(&self, ctx: &Context<'_, E>, write: &Write<'_>) -> bool {
         let on_record = |key: &[u8], base: Version| {
             let Some(at) = self.member.place_of(ctx, key) else { return false };
             ctx.engine.version_written(&self.member.key_ref(&at, key)) == Some(base)
@@ -227,36 +270,53 @@ impl Replica {
             self.note_first_answer(ctx.now, version);
         }
         let dependents = self.pending.held_up_by(version);
+        self.commit_line(ctx, version);
+        self.send_held_up(ctx, dependents);
+        self.settle(ctx);
+    }
+
+    /// Commits a pending write, and before it whatever it was computed from.
+    pub(crate) fn commit_line<E: Engine>(&mut self, ctx: &mut Context<'_, E>, version: Version) {
         let ignores = ctx.mutant.is(Mutant::IgnoreBase);
         let line = if ignores { BTreeSet::from([version]) } else { self.pending.line_of(version) };
         for next in line {
             self.commit_pending(ctx, next);
         }
-        self.send_held_up(ctx, dependents);
-        self.settle(ctx);
     }
 
     /// Everybody behind this member has committed a write that is pending here.
     pub(crate) fn commit_pending<E: Engine>(&mut self, ctx: &mut Context<'_, E>, version: Version) {
         if let Some(pending) = self.unpend(ctx, version) {
-            self.commit(ctx, &pending.write());
+            // After a crash it is pending on the disks of all, and is committed again.
+            self.commit(
+                ctx,
+                &pending.write(),
+                Waits::unless(pending.on_disk || ctx.mutant.is(Mutant::LastUnsynced)),
+            );
         }
     }
 
     /// Makes a write the committed state of its key, unless a newer one is, and its request id a
-    /// session; then says so: the tail to the client, everyone to the predecessor.
-    pub(crate) fn commit<E: Engine>(&mut self, ctx: &mut Context<'_, E>, write: &Write<'_>) {
+    /// session; then says so: the tail to the client, which may have to wait, and everyone to the
+    /// predecessor, once that is durable.
+    pub(crate) fn commit<E: Engine>(
+        &mut self,
+        ctx: &mut Context<'_, E>,
+        write: &Write<'_>,
+        waits: Waits,
+    ) {
         let version = write.version();
+        let backed = waits == Waits::No;
         match write.effect() {
-            Some(Effect::Put | Effect::Delete) => self.commit_state(ctx, write),
+            Some(Effect::Put | Effect::Delete) => self.commit_state(ctx, write, backed),
             Some(Effect::Register | Effect::Unregister) => self.commit_registration(ctx, write),
             Some(Effect::Delegate) => self.commit_delegate(ctx, write),
             Some(Effect::Recall) => self.commit_recall(ctx, write),
-            Some(Effect::Batch) => self.commit_batch(ctx, write),
+            Some(Effect::Batch) => self.commit_batch(ctx, write, backed),
             Some(Effect::Abandon) => self.commit_abandon(ctx, write),
             Some(Effect::None) | None => {}
         }
-        self.note_committed(ctx.engine, version);
+        self.note_committed(ctx, version);
         self.note_counters(ctx.engine);
         if let Some(outcome) = write.outcome().filter(|_| write.header.client != 0) {
             let Header { client, seq, .. } = write.header;
@@ -264,13 +324,24 @@ impl Replica {
             sessions.keep_outcome(ctx, &writes, (client, seq), write.floor(), version, outcome);
             if self.member.is_tail() {
                 let (propagations, tail) = self.as_tail();
-                propagations.answer_or_hold(ctx, &tail, write, &outcome);
+                propagations.answer_or_hold(ctx, &tail, write, &outcome, waits);
             }
         }
-        self.tell_predecessor(ctx, Op::ChainCommit, write.version());
+        // Heads wait for these before they go on with a hot key.
+        let hurries = write.effect().is_some_and(changes_registration);
+        let late = backed && self.goes_early() && !hurries;
+        let waits = if late { Waits::Late } else { Waits::Turn };
+        self.tell_predecessor_when(ctx, Op::ChainCommit, write.version(), waits);
     }
 
-    pub(crate) fn commit_state<E: Engine>(&mut self, ctx: &mut Context<'_, E>, write: &Write<'_>) {
+    /// Makes what a write leaves of its key the committed state, which comes back after a crash if
+    /// the write is on record as pending.
+    pub(crate) fn commit_state<E: Engine>(
+        &mut self,
+        ctx: &mut Context<'_, E>,
+        write: &Write<'_>,
+        backed: bool,
+    ) {
         let at = self.member.key_ref(&write.header, write.key);
         let version = write.version();
         if self.is_superseded(ctx, &at, version) {
@@ -282,6 +353,9 @@ impl Replica {
         let value = if tombstone { &[] } else { write.value };
         let record = Record { version, expiry_ms: write.fixed.expiry_ms, tombstone, value };
         self.write_state(ctx, &at, &record);
+        if backed {
+            ctx.engine.see_backed(&at);
+        }
         if tombstone && ctx.mutant.is(Mutant::CollectAtOnce) {
             ctx.engine.remove(&at);
         } else {
@@ -307,11 +381,21 @@ impl Replica {
     }
 
     fn tell_predecessor<E: Engine>(&self, ctx: &mut Context<'_, E>, op: Op, version: Version) {
+        self.tell_predecessor_when(ctx, op, version, Waits::Turn);
+    }
+
+    fn tell_predecessor_when<E: Engine>(
+        &self,
+        ctx: &mut Context<'_, E>,
+        op: Op,
+        version: Version,
+        waits: Waits,
+    ) {
         let Some(to) = self.member.predecessor() else { return };
         let place = self.member.position() - 1;
         let mut header = self.member.message_header(ctx, place, op);
         ChainAnswer { version, room: self.room(ctx) as u8 }.put(&mut header);
-        self.send_to(ctx, to, &header, &[]);
+        self.send_to_when(ctx, to, (&header, &[]), waits);
     }
 
     /// Sends a message to a member, if this one has a lease.
@@ -322,9 +406,20 @@ impl Replica {
         header: &Header,
         payload: &[u8],
     ) {
+        self.send_to_when(ctx, member, (header, payload), Waits::Turn);
+    }
+
+    /// The same, with one that waits or does not.
+    pub(crate) fn send_to_when<E: Engine>(
+        &self,
+        ctx: &mut Context<'_, E>,
+        member: NodeId,
+        (header, payload): (&Header, &[u8]),
+        waits: Waits,
+    ) {
         let to = ctx.directory.endpoint(member, self.member.id()).filter(|_| ctx.leased);
         let Some(to) = to else { return };
-        ctx.out.push(to, |out| {
+        ctx.outbox(waits).push(to, |out| {
             wire::emit(out, header, &[payload]);
         });
     }
@@ -344,6 +439,9 @@ impl Replica {
         pending.due = ctx.now + rtt.timeout(pending.resends);
         ctx.timers.insert((pending.due, id, version));
         ctx.counters.resends += 1;
+        if pending.went_early && pending.on_disk {
+            self.tell_last(ctx, &[version]);
+        }
         self.send_on(ctx, version);
     }
 }

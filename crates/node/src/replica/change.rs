@@ -129,6 +129,8 @@ impl Replica {
         propagations.enter(ctx, &tail);
         self.recalls.clear();
         self.pending.let_all_go();
+        self.told.clear();
+        self.begin_union();
         for version in self.pending.versions() {
             if self.member.is_last() && self.member.is_head() && !ctx.mutant.is(Mutant::DropPending)
             {
@@ -137,15 +139,16 @@ impl Replica {
             }
             if ctx.mutant.is(Mutant::DropPending) {
                 self.unpend(ctx, version);
-            } else if self.member.is_last() {
+            } else if self.member.is_last() && !self.unites() {
                 self.commit_pending(ctx, version);
             } else {
                 self.resend_from_start(ctx, version);
             }
         }
-        self.settle_stable();
+        self.settle_stable(ctx);
         self.announcements_left = ANNOUNCEMENTS;
         self.settle(ctx);
+        self.say_offered(ctx);
     }
 
     fn resend_from_start<E: Engine>(&mut self, ctx: &mut Context<'_, E>, version: Version) {
@@ -154,13 +157,17 @@ impl Replica {
         ctx.timers.remove(&(pending.due, id, version));
         ctx.timers.insert((due, id, version));
         (pending.acknowledged, pending.asked_too_soon, pending.resends) = (false, false, 0);
+        pending.went_early = false;
+        pending.set_unsynced(0);
         (pending.sent_at, pending.due) = (ctx.now, due);
         self.send_on(ctx, version);
     }
 
-    /// A closed head with nothing pending has settled, and so has, once it hears that, everybody.
+    /// A closed head with nothing pending has settled once all others have nothing to offer, and so
+    /// has, once it hears that, everybody.
     pub(crate) fn settle<E: Engine>(&mut self, ctx: &mut Context<'_, E>) {
-        if self.member.is_head() && !self.member.partition.open && self.pending.is_empty() {
+        let closed_head = self.member.is_head() && !self.member.partition.open;
+        if closed_head && self.pending.is_empty() && self.is_united(ctx) {
             self.settled = true;
             self.announce(ctx);
         }
@@ -199,6 +206,9 @@ impl Replica {
             }
         } else {
             self.settle(ctx);
+            if !self.settled {
+                self.say_offered(ctx);
+            }
         }
         let (sessions, writes) = self.sessions();
         sessions.end_silent(ctx, &writes);
@@ -206,16 +216,18 @@ impl Replica {
     }
 
     /// Notes that a version is committed here; at the head also how far that makes it stable.
-    pub(crate) fn note_committed<E: Engine>(&mut self, engine: &mut E, version: Version) {
+    pub(crate) fn note_committed<E: Engine>(&mut self, ctx: &mut Context<'_, E>, version: Version) {
         self.history.commit(version);
         self.last_version = self.last_version.max(version);
-        self.settle_stable();
-        self.history.keep(engine, self.member.partition.id, version);
+        self.settle_stable(ctx);
+        self.history.keep(ctx.engine, self.member.partition.id, version);
     }
 
-    /// The head knows from its pending writes how far the partition is stable.
-    pub(crate) fn settle_stable(&mut self) {
-        if self.member.is_head() {
+    /// The head knows from its pending writes how far the partition is stable, unless others may
+    /// have some that it does not know of.
+    pub(crate) fn settle_stable<E>(&mut self, ctx: &Context<'_, E>) {
+        let united = self.is_united(ctx) || ctx.mutant.is(Mutant::StableAlone);
+        if self.member.is_head() && united {
             let oldest = self.pending.oldest();
             let stable = oldest.map_or(self.last_version, Version::before);
             self.raise_stable(stable);

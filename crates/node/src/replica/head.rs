@@ -9,6 +9,7 @@ use crate::replica::sessions::table::Standing;
 use crate::replica::write::Write;
 use crate::shard::context::Context;
 use crate::shard::reply::{answer_write, refuse, refuse_delegated};
+use crate::shard::waits::Waits;
 use cluster::{MaybeMutant, Mutant};
 use machine::UnixMs;
 use std::time::Duration;
@@ -247,10 +248,10 @@ impl Replica {
             count: 0,
             ..*request
         };
-        ChainWrite { version }.put(&mut header);
+        ChainWrite { version, unsynced: 0 }.put(&mut header);
         let write = Write { header, fixed, key, value };
         if self.member.is_last() && !self.must_wait(ctx, &write) {
-            self.commit(ctx, &write);
+            self.commit(ctx, &write, Waits::Turn);
         } else {
             self.pend(ctx, &write);
             self.send_on(ctx, write.version());

@@ -22,7 +22,7 @@ impl Replica {
         body: &Body<'_>,
     ) -> Result<(), DropReason> {
         let can_be = match body {
-            Body::ChainWrite { fixed, key, value } => {
+            Body::ChainWrite { fixed, key, value } | Body::ChainOffer { fixed, key, value } => {
                 let write = Write { header: *header, fixed: *fixed, key, value };
                 self.can_be_written(&write) && marks_can_be(now, fixed, value)
             }
@@ -31,6 +31,7 @@ impl Replica {
             Body::ChainStable { .. } => {
                 self.may_lack_some() || ChainStable::of(header).version <= self.last_version
             }
+            Body::ChainDurable(versions) => versions.iter().all(|it| it.is_plausible()),
             Body::ChainCopy(entries) => entries.iter().all(|entry| is_plausible(now, &entry)),
             Body::HotCopied => !self.caught_up || HotCopied::of(header).held <= self.last_version,
             Body::HotPublish => {

@@ -11,7 +11,8 @@ use crate::replica::judge::{entry, is_over, judge};
 use crate::replica::lookup::Lookup;
 use crate::replica::serve::matches_key;
 use crate::shard::context::Context;
-use crate::shard::reply::{Waits, outbox, refuse, reply_endpoint, reply_header, send, send_when};
+use crate::shard::reply::{refuse, reply_endpoint, reply_header, send, send_when};
+use crate::shard::waits::Waits;
 use cluster::{Keyspace, KeyspaceId, Match, Mutant};
 use wire::{
     ChainExpire, Code, DATAGRAM_MAX, DropReason, Effect, Entry, GetReplyBody, HEADER_LEN, Header,
@@ -60,8 +61,8 @@ impl Replica {
         let plain = request.hop_flags & hot == 0 && self.delegations.present(key).is_none();
         let shows_any = ctx.mutant.is(Mutant::ShowUnsynced);
         let waits = Waits::unless(plain && (shows_any || ctx.engine.is_durable(&place)));
-        let out = outbox(&mut ctx.free, &mut *ctx.out, waits);
-        let (now, engine) = (ctx.time, &*ctx.engine);
+        let now = ctx.time;
+        let (out, engine) = ctx.outbox_and_engine(waits);
         let (code, version) = engine.read(&place, |record| {
             let code = judge(key, record.as_ref(), now);
             let version = record.map_or_else(|| self.version_of_none(key), |r| r.version);

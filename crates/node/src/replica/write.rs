@@ -26,6 +26,10 @@ pub(crate) struct Pending {
     pub(crate) acknowledged: bool,
     /// A copy was sent again after that, and the successor had not committed it yet.
     pub(crate) asked_too_soon: bool,
+    /// The disk of this member has it.
+    pub(crate) on_disk: bool,
+    /// It went on before that.
+    pub(crate) went_early: bool,
     /// Copies sent, less one.
     pub(crate) resends: u32,
     pub(crate) sent_at: Instant,
@@ -61,6 +65,11 @@ impl Write<'_> {
         Some(Outcome { origin, code, version, result: self.fixed.result })
     }
 
+    /// Whether an outcome can be told of it, if a client is to be, and it does something known.
+    pub(crate) fn makes_sense(&self) -> bool {
+        self.effect().is_some() && (self.header.client == 0 || self.outcome().is_some())
+    }
+
     pub(crate) fn to_pending(self, now: Instant) -> Pending {
         Pending {
             header: self.header,
@@ -69,6 +78,8 @@ impl Write<'_> {
             value: self.value.into(),
             acknowledged: false,
             asked_too_soon: false,
+            on_disk: true,
+            went_early: false,
             resends: 0,
             sent_at: now,
             due: now,

@@ -11,9 +11,10 @@ use crate::shard::direct::Direct;
 use crate::shard::room::Stock;
 use crate::shard::timers::Timers;
 use crate::shard::turn::Turn;
-use cluster::{ClockAhead, Incarnation, MaybeMutant, Mutant, Tenure};
+use crate::shard::waits::Waits;
+use cluster::{ClockAhead, Incarnation, MaybeMutant, Mutant, PartitionId, Tenure};
 use machine::{Instant, Outbox, UnixMs};
-use wire::{DropReason, Room};
+use wire::{DropReason, Room, Version};
 
 /// What the replicas of a shard share.
 #[derive(Debug)]
@@ -29,6 +30,12 @@ pub(crate) struct Shard<E> {
     pub(crate) held: Outbox,
     /// What is to be sent when the turn ends: it shows nothing that is not durable.
     pub(crate) free: Outbox,
+    /// What is to be sent once the turn is durable, and can wait for another one.
+    pub(crate) late: Outbox,
+    /// When the last packet came, or whatever was handled last.
+    pub(crate) now: Instant,
+    /// Pending writes that were noted and are not on disk, if the engine syncs apart.
+    pub(crate) noted: Vec<(PartitionId, Version)>,
     /// Whether replica records were given or taken, and that is not durable yet: all that is served
     /// rests on it.
     pub(crate) rests_on_replicas: bool,
@@ -55,6 +62,9 @@ impl<E: Engine> Shard<E> {
             rate,
             held: Outbox::default(),
             free: Outbox::default(),
+            late: Outbox::default(),
+            now,
+            noted: Vec::new(),
             rests_on_replicas: true,
             timers: Timers::new(),
             counters: Counters::default(),
@@ -88,8 +98,10 @@ impl<E: Engine> Shard<E> {
         now: Instant,
         load: u16,
     ) -> Context<'a, E> {
+        self.now = now;
         let room = self.stock.room(self.engine.usage());
-        let waits = self.rests_on_replicas || !self.engine.syncs_apart();
+        let apart = self.engine.syncs_apart() && !self.mutant.is(Mutant::AnswerUnsynced);
+        let waits = self.rests_on_replicas || !apart;
         Context {
             now,
             time: time(self.ahead, self.mutant, now),
@@ -99,6 +111,8 @@ impl<E: Engine> Shard<E> {
             engine: &mut self.engine,
             out: &mut self.held,
             free: if waits { None } else { Some(&mut self.free) },
+            late: apart.then_some(&mut self.late),
+            noted: apart.then_some(&mut self.noted),
             timers: &mut self.timers,
             counters: &mut self.counters,
             heat: &mut self.heat,
@@ -136,6 +150,10 @@ pub(crate) struct Context<'a, E> {
     pub(crate) out: &'a mut Outbox,
     /// Where answers go that show nothing which is not durable, if they need not wait.
     pub(crate) free: Option<&'a mut Outbox>,
+    /// Where goes what can wait for a later sync, if syncs go on apart.
+    pub(crate) late: Option<&'a mut Outbox>,
+    /// Where it is noted which pending writes the next sync has, if somebody wants to know.
+    pub(crate) noted: Option<&'a mut Vec<(PartitionId, Version)>>,
     pub(crate) timers: &'a mut Timers,
     pub(crate) counters: &'a mut Counters,
     pub(crate) heat: &'a mut Heat,
@@ -157,6 +175,21 @@ pub(crate) struct Context<'a, E> {
 }
 
 impl<E> Context<'_, E> {
+    /// Where a message goes that waits for this.
+    pub(crate) fn outbox(&mut self, waits: Waits) -> &mut Outbox {
+        self.outbox_and_engine(waits).0
+    }
+
+    /// The same, with the engine to fill it from.
+    pub(crate) fn outbox_and_engine(&mut self, waits: Waits) -> (&mut Outbox, &E) {
+        let other = match waits {
+            Waits::Turn => None,
+            Waits::No => self.free.as_deref_mut(),
+            Waits::Late => self.late.as_deref_mut(),
+        };
+        (other.unwrap_or(self.out), self.engine)
+    }
+
     /// Whether this member is to take no piece of a copy.
     pub(crate) fn refuses_copies(&self) -> bool {
         self.room != Room::Plenty

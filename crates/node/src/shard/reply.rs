@@ -4,7 +4,7 @@ use crate::engine::Engine;
 use crate::replica::sessions::outcome::Outcome;
 use crate::shard::cluster_view::ClusterView;
 use crate::shard::context::Context;
-use machine::Outbox;
+use crate::shard::waits::Waits;
 use wire::{
     BatchReplyBody, Code, DelegatedReply, DelegationId, DropReason, Endpoint, Header, HotAnswer,
     HotGet, IncrReplyBody, KeyReply, NoSession, NodeReply, Op, RangeInterval, Version, hop_flag,
@@ -57,22 +57,6 @@ pub(crate) fn send<E: Engine>(ctx: &mut Context<'_, E>, header: &Header, parts: 
     send_when(ctx, header, parts, Waits::Turn);
 }
 
-/// Whether an answer waits until what the turn has done is durable.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Waits {
-    /// It may rest on that.
-    Turn,
-    /// It shows nothing of it.
-    No,
-}
-
-impl Waits {
-    /// Of an answer that shows what is durable, or not.
-    pub(crate) fn unless(durable: bool) -> Self {
-        if durable { Self::No } else { Self::Turn }
-    }
-}
-
 /// Sends an answer, which waits or does not.
 pub(crate) fn send_when<E: Engine>(
     ctx: &mut Context<'_, E>,
@@ -88,23 +72,11 @@ pub(crate) fn send_when<E: Engine>(
     }
     let to = reply_endpoint(header, ctx.directory);
     if to.is_set() {
-        outbox(&mut ctx.free, &mut *ctx.out, waits).push(to, |out| {
+        ctx.outbox(waits).push(to, |out| {
             wire::emit(out, header, parts);
         });
     } else {
         ctx.counters.count_drop(DropReason::BadReplyAddress);
-    }
-}
-
-/// Where an answer goes.
-pub(crate) fn outbox<'a>(
-    free: &'a mut Option<&mut Outbox>,
-    out: &'a mut Outbox,
-    waits: Waits,
-) -> &'a mut Outbox {
-    match free {
-        Some(free) if waits == Waits::No => free,
-        _ => out,
     }
 }
 
@@ -157,6 +129,16 @@ pub(crate) fn answer_write<E: Engine>(
     request: &Header,
     outcome: &Outcome,
 ) {
+    answer_write_when(ctx, request, outcome, Waits::Turn);
+}
+
+/// The same, with an answer that waits or does not.
+pub(crate) fn answer_write_when<E: Engine>(
+    ctx: &mut Context<'_, E>,
+    request: &Header,
+    outcome: &Outcome,
+    waits: Waits,
+) {
     let mut header = reply_header(ctx, request, outcome.origin, outcome.code);
     KeyReply { version: outcome.version }.put(&mut header);
     let sum = IncrReplyBody { result: outcome.result.sum().cast_unsigned() }.to_bytes();
@@ -166,5 +148,5 @@ pub(crate) fn answer_write<E: Engine>(
         Op::Batch => &[&step],
         _ => &[],
     };
-    send(ctx, &header, parts);
+    send_when(ctx, &header, parts, waits);
 }

@@ -150,6 +150,12 @@ impl Engine for Noted {
         how
     }
 
+    fn see_backed(&mut self, key: &KeyRef<'_>) {
+        if let Some(changed) = &mut self.changed {
+            changed.keys.retain(|changed| changed != key.key);
+        }
+    }
+
     fn is_durable(&self, key: &KeyRef<'_>) -> bool {
         !self.not_durable().any(|changed| changed == key.key)
     }

@@ -14,8 +14,9 @@ fn chain(count: u16) -> Chain {
 
 impl Chain {
     /// The sync of a node ends.
-    fn end_sync(&mut self, index: usize) {
-        self.nodes[index].end_sync(Ok(())).unwrap();
+    pub(super) fn end_sync(&mut self, index: usize) {
+        let now = self.now;
+        self.nodes[index].end_sync(now, Ok(())).unwrap();
         self.drain(index);
     }
 
@@ -130,6 +131,7 @@ fn what_is_settled_is_said_when_it_is_durable() {
     chain.settle();
     assert!(!settled(&chain));
     for _ in 0..6 {
+        chain.pass(5 * MS);
         for index in 0..2 {
             chain.end_sync(index);
         }
@@ -157,6 +159,6 @@ fn a_sync_that_fails_lets_nothing_go() {
     let mut chain = chain(1);
     chain.put(b"a", b"1");
     let failed = Err(EngineError("the disk is gone".into()));
-    assert_eq!(chain.nodes[0].end_sync(failed.clone()), failed);
+    assert_eq!(chain.nodes[0].end_sync(chain.now, failed.clone()), failed);
     assert!(chain.nodes[0].poll_transmit().is_none());
 }

@@ -414,8 +414,8 @@ impl<E: ShardEngine> Driven for Shard<E> {
         }
     }
 
-    fn take_ended(&mut self) -> Result<bool, String> {
-        self.take_ended_sync().map_err(|error| error.to_string())
+    fn take_ended(&mut self, now: Instant) -> Result<bool, String> {
+        self.take_ended_sync(now).map_err(|error| error.to_string())
     }
 
     fn wait_for_all(&mut self, now: Instant) -> Result<(), String> {

@@ -439,13 +439,17 @@ impl Engine for FjallEngine {
         self.end_apart(how)
     }
 
+    fn see_backed(&mut self, key: &KeyRef<'_>) {
+        self.records.see_backed(&codec::record_key(key));
+    }
+
     fn is_durable(&self, key: &KeyRef<'_>) -> bool {
         let at = codec::record_key(key);
-        !self.records.is_changed_at(&at) && !self.apart.has(&at)
+        !self.records.is_at_risk(&at) && !self.apart.has(&at)
     }
 
     fn is_all_durable(&self) -> bool {
-        !self.records.is_changed() && self.apart.has_no_records()
+        self.records.at_risk().next().is_none() && self.apart.has_no_records()
     }
 
     fn store_id(&self) -> StoreId {

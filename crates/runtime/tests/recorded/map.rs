@@ -41,6 +41,7 @@ fn map() -> Map {
             hot: HotPolicy::default(),
         }],
         partitions: vec![Partition {
+            sends_early: false,
             id: PartitionId(1),
             keyspace: KeyspaceId(0x8001),
             first: Match::MIN,

@@ -299,13 +299,14 @@ impl World {
         let only = (harm == Harm::Aged && only).then(|| self.shards_of(node).start);
         let syncs = 1 + self.below(8);
         let mut aged = false;
+        let now = self.local(Role::Node(node));
         for index in self.shards_of(node) {
             let Some(shard) = self.shards.get_mut(index) else { continue };
             shard.syncing = false;
             let Some(mut machine) = shard.machine.take() else { continue };
             let syncing = machine.is_syncing();
             if synced {
-                machine.end_sync(Ok(())).expect("simulated disks do not fail");
+                machine.end_sync(now, Ok(())).expect("simulated disks do not fail");
                 machine.flush().expect("simulated disks do not fail");
             }
             let mut disk = machine.into_engine();

@@ -168,12 +168,13 @@ impl World {
 
     /// The sync of a shard that has one is over.
     pub(super) fn end_sync(&mut self, index: usize) {
+        let now = self.local(self.role_of_unit(Unit::Shard(index)));
         let Some(shard) = self.shards.get_mut(index) else { return };
         if !std::mem::take(&mut shard.syncing) {
             return;
         }
         if let Some(machine) = &mut shard.machine {
-            machine.end_sync(Ok(())).expect("simulated disks do not fail");
+            machine.end_sync(now, Ok(())).expect("simulated disks do not fail");
         }
         self.settle(index);
         self.rearm(Unit::Shard(index));

@@ -49,7 +49,7 @@ static HOP_FLAG: [Flag; 7] = [
     Flag { name: "CUT", bit: 1, ops: &[] },
 ];
 
-pub(super) static HEADER: [Field; 41] = [
+pub(super) static HEADER: [Field; 42] = [
     Field { name: "magic", at: 0, size: 2, shown: Shown::Hex, when: &[], count: None, rest: None },
     Field {
         name: "version",
@@ -583,9 +583,27 @@ pub(super) static HEADER: [Field; 41] = [
         count: None,
         rest: None,
     },
+    Field {
+        name: "based",
+        at: 119,
+        size: 1,
+        shown: Shown::Number,
+        when: &[When {
+            ops: &[81],
+            codes: &[],
+            codes_from: 0,
+            hop: 0x00,
+            hop_clear: 0x00,
+            flags: 0x00,
+            zero: &[],
+            delivered: None,
+        }],
+        count: None,
+        rest: None,
+    },
 ];
 
-pub(super) static FORMS: [Form; 40] = [
+pub(super) static FORMS: [Form; 41] = [
     Form {
         name: "put",
         fields: &[Field {
@@ -960,6 +978,21 @@ pub(super) static FORMS: [Form; 40] = [
                 rest: None,
             },
         ],
+        kinds: &[],
+        then: &[],
+        tail: &[],
+    },
+    Form {
+        name: "chain_durable",
+        fields: &[Field {
+            name: "version",
+            at: 0,
+            size: 8,
+            shown: Shown::Number,
+            when: &[],
+            count: None,
+            rest: None,
+        }],
         kinds: &[],
         then: &[],
         tail: &[],
@@ -2225,7 +2258,7 @@ pub(super) static FORMS: [Form; 40] = [
     },
 ];
 
-pub(super) static PAYLOADS: [Payload; 28] = [
+pub(super) static PAYLOADS: [Payload; 29] = [
     Payload {
         when: &[When {
             ops: &[129, 130, 131, 132, 133, 134, 135, 136, 137],
@@ -2378,13 +2411,13 @@ pub(super) static PAYLOADS: [Payload; 28] = [
         }],
         parts: &[
             Part {
-                what: What::Each { forms: &[&FORMS[36]], times: Some("count") },
+                what: What::Each { forms: &[&FORMS[37]], times: Some("count") },
                 when: &[],
                 having: &[],
                 unless: &[],
             },
             Part {
-                what: What::Each { forms: &[&FORMS[37]], times: Some("count") },
+                what: What::Each { forms: &[&FORMS[38]], times: Some("count") },
                 when: &[],
                 having: &[],
                 unless: &[],
@@ -2462,7 +2495,25 @@ pub(super) static PAYLOADS: [Payload; 28] = [
     },
     Payload {
         when: &[When {
-            ops: &[64],
+            ops: &[80],
+            codes: &[],
+            codes_from: 0,
+            hop: 0x00,
+            hop_clear: 0x00,
+            flags: 0x00,
+            zero: &[],
+            delivered: None,
+        }],
+        parts: &[Part {
+            what: What::Each { forms: &[&FORMS[12]], times: None },
+            when: &[],
+            having: &[],
+            unless: &[],
+        }],
+    },
+    Payload {
+        when: &[When {
+            ops: &[64, 81],
             codes: &[],
             codes_from: 0,
             hop: 0x00,
@@ -2474,7 +2525,7 @@ pub(super) static PAYLOADS: [Payload; 28] = [
         parts: &[
             Part { what: What::Form(&FORMS[11]), when: &[], having: &[], unless: &[] },
             Part {
-                what: What::Each { forms: &[&FORMS[13]], times: None },
+                what: What::Each { forms: &[&FORMS[14]], times: None },
                 when: &[],
                 having: &[("effect", &[7])],
                 unless: &[],
@@ -2486,7 +2537,7 @@ pub(super) static PAYLOADS: [Payload; 28] = [
                 unless: &[("effect", &[7])],
             },
             Part {
-                what: What::Form(&FORMS[15]),
+                what: What::Form(&FORMS[16]),
                 when: &[],
                 having: &[("effect", &[5])],
                 unless: &[],
@@ -2498,13 +2549,13 @@ pub(super) static PAYLOADS: [Payload; 28] = [
                 unless: &[],
             },
             Part {
-                what: What::Form(&FORMS[16]),
+                what: What::Form(&FORMS[17]),
                 when: &[],
                 having: &[("effect", &[6])],
                 unless: &[],
             },
             Part {
-                what: What::Form(&FORMS[34]),
+                what: What::Form(&FORMS[35]),
                 when: &[],
                 having: &[("effect", &[8])],
                 unless: &[],
@@ -2530,7 +2581,7 @@ pub(super) static PAYLOADS: [Payload; 28] = [
                 delivered: None,
             },
             When {
-                ops: &[10, 79],
+                ops: &[10, 79, 82],
                 codes: &[],
                 codes_from: 0,
                 hop: 0x00,
@@ -2553,7 +2604,7 @@ pub(super) static PAYLOADS: [Payload; 28] = [
             zero: &[],
             delivered: None,
         }],
-        parts: &[Part { what: What::Form(&FORMS[12]), when: &[], having: &[], unless: &[] }],
+        parts: &[Part { what: What::Form(&FORMS[13]), when: &[], having: &[], unless: &[] }],
     },
     Payload {
         when: &[When {
@@ -2568,7 +2619,7 @@ pub(super) static PAYLOADS: [Payload; 28] = [
         }],
         parts: &[Part {
             what: What::Each {
-                forms: &[&FORMS[26], &FORMS[27], &FORMS[29], &FORMS[21], &FORMS[22], &FORMS[28]],
+                forms: &[&FORMS[27], &FORMS[28], &FORMS[30], &FORMS[22], &FORMS[23], &FORMS[29]],
                 times: None,
             },
             when: &[],
@@ -2588,7 +2639,7 @@ pub(super) static PAYLOADS: [Payload; 28] = [
             delivered: None,
         }],
         parts: &[
-            Part { what: What::Form(&FORMS[30]), when: &[], having: &[], unless: &[] },
+            Part { what: What::Form(&FORMS[31]), when: &[], having: &[], unless: &[] },
             Part {
                 what: What::Bytes { name: "key", len: None },
                 when: &[],
@@ -2609,7 +2660,7 @@ pub(super) static PAYLOADS: [Payload; 28] = [
             delivered: None,
         }],
         parts: &[
-            Part { what: What::Form(&FORMS[31]), when: &[], having: &[], unless: &[] },
+            Part { what: What::Form(&FORMS[32]), when: &[], having: &[], unless: &[] },
             Part {
                 what: What::Bytes { name: "last", len: None },
                 when: &[],
@@ -2630,7 +2681,7 @@ pub(super) static PAYLOADS: [Payload; 28] = [
             delivered: None,
         }],
         parts: &[
-            Part { what: What::Form(&FORMS[32]), when: &[], having: &[], unless: &[] },
+            Part { what: What::Form(&FORMS[33]), when: &[], having: &[], unless: &[] },
             Part {
                 what: What::Bytes { name: "key", len: Some("key_len") },
                 when: &[],
@@ -2657,7 +2708,7 @@ pub(super) static PAYLOADS: [Payload; 28] = [
             delivered: None,
         }],
         parts: &[
-            Part { what: What::Form(&FORMS[14]), when: &[], having: &[], unless: &[] },
+            Part { what: What::Form(&FORMS[15]), when: &[], having: &[], unless: &[] },
             Part {
                 what: What::Bytes { name: "key", len: Some("key_len") },
                 when: &[],
@@ -2684,7 +2735,7 @@ pub(super) static PAYLOADS: [Payload; 28] = [
             delivered: None,
         }],
         parts: &[
-            Part { what: What::Form(&FORMS[17]), when: &[], having: &[], unless: &[] },
+            Part { what: What::Form(&FORMS[18]), when: &[], having: &[], unless: &[] },
             Part {
                 what: What::Bytes { name: "key", len: Some("key_len") },
                 when: &[],
@@ -2705,7 +2756,7 @@ pub(super) static PAYLOADS: [Payload; 28] = [
             delivered: None,
         }],
         parts: &[
-            Part { what: What::Form(&FORMS[18]), when: &[], having: &[], unless: &[] },
+            Part { what: What::Form(&FORMS[19]), when: &[], having: &[], unless: &[] },
             Part {
                 what: What::Bytes { name: "key", len: Some("key_len") },
                 when: &[],
@@ -2732,7 +2783,7 @@ pub(super) static PAYLOADS: [Payload; 28] = [
             delivered: None,
         }],
         parts: &[
-            Part { what: What::Form(&FORMS[19]), when: &[], having: &[], unless: &[] },
+            Part { what: What::Form(&FORMS[20]), when: &[], having: &[], unless: &[] },
             Part {
                 what: What::Bytes { name: "key", len: Some("key_len") },
                 when: &[],
@@ -2753,7 +2804,7 @@ pub(super) static PAYLOADS: [Payload; 28] = [
             delivered: None,
         }],
         parts: &[
-            Part { what: What::Form(&FORMS[20]), when: &[], having: &[], unless: &[] },
+            Part { what: What::Form(&FORMS[21]), when: &[], having: &[], unless: &[] },
             Part {
                 what: What::Bytes { name: "key", len: Some("key_len") },
                 when: &[],
@@ -2808,7 +2859,7 @@ pub(super) static PAYLOADS: [Payload; 28] = [
             delivered: None,
         }],
         parts: &[Part {
-            what: What::Each { forms: &[&FORMS[38]], times: None },
+            what: What::Each { forms: &[&FORMS[39]], times: None },
             when: &[],
             having: &[],
             unless: &[],
@@ -2842,7 +2893,7 @@ pub(super) static PAYLOADS: [Payload; 28] = [
                 unless: &[],
             },
             Part {
-                what: What::Each { forms: &[&FORMS[39]], times: None },
+                what: What::Each { forms: &[&FORMS[40]], times: None },
                 when: &[],
                 having: &[],
                 unless: &[],

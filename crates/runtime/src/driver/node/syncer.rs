@@ -5,7 +5,7 @@ use crate::store::SyncJob;
 use mio::Waker;
 use node::engine::EngineError;
 use std::io;
-use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, OnceLock};
 use std::thread::{Builder, JoinHandle};
 
@@ -58,10 +58,7 @@ impl Syncer {
 
     /// How the sync under way has ended, if it has.
     pub(super) fn ended(&self) -> Option<Result<(), EngineError>> {
-        match self.ended.try_recv() {
-            Ok(how) => Some(how),
-            Err(TryRecvError::Empty | TryRecvError::Disconnected) => None,
-        }
+        self.ended.try_recv().ok()
     }
 
     /// Waits for its end.

@@ -69,12 +69,12 @@ impl<E: ShardEngine> Shard<E> {
     }
 
     /// Looks whether a sync has ended.
-    pub(super) fn take_ended_sync(&mut self) -> Result<bool, EngineError> {
+    pub(super) fn take_ended_sync(&mut self, now: Instant) -> Result<bool, EngineError> {
         let Some(how) = self.syncing.syncer.as_ref().and_then(Syncer::ended) else {
             return Ok(false);
         };
         self.syncing.since = None;
-        self.node.end_sync(how)?;
+        self.node.end_sync(now, how)?;
         Ok(true)
     }
 
@@ -83,7 +83,7 @@ impl<E: ShardEngine> Shard<E> {
         while let (Some(syncer), true) = (&self.syncing.syncer, self.node.is_syncing()) {
             let how = syncer.wait();
             self.syncing.since = None;
-            self.node.end_sync(how)?;
+            self.node.end_sync(now, how)?;
             self.try_flush(now)?;
         }
         Ok(())

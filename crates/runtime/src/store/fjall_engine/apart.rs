@@ -12,7 +12,7 @@ pub type SyncJob = Box<dyn FnOnce() -> Result<(), EngineError> + Send>;
 #[derive(Default)]
 pub(super) struct Apart {
     is_under_way: bool,
-    /// Records that it makes durable.
+    /// Records that it makes durable, but for those that no crash takes back.
     records: BTreeSet<Slice>,
     job: Option<SyncJob>,
 }
@@ -40,7 +40,7 @@ impl FjallEngine {
 
     pub(super) fn begin_apart(&mut self) -> Result<(), EngineError> {
         assert!(!self.apart.is_under_way, "there is one sync at a time");
-        let records = self.records.changed_keys().cloned().collect();
+        let records = self.records.at_risk().cloned().collect();
         self.attempt(|engine| engine.write_batch(PersistMode::Buffer))?;
         let database = self.database.clone();
         let job: SyncJob = Box::new(move || {

@@ -2,7 +2,7 @@
 
 use fjall::{Keyspace, OwnedWriteBatch, Slice};
 use std::cmp::Ordering;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Bound, ControlFlow};
 
 /// Which end a scan starts from.
@@ -18,6 +18,8 @@ pub(super) struct Tree {
     on_disk: Keyspace,
     /// `None` is a key removed.
     changed: BTreeMap<Slice, Option<Slice>>,
+    /// Keys of these whose change a crash does not take back.
+    backed: BTreeSet<Slice>,
     /// A key that was removed since the last rotation, and is not there.
     removed: Option<Slice>,
     /// The same of the rotation before, until the next batch.
@@ -26,7 +28,13 @@ pub(super) struct Tree {
 
 impl Tree {
     pub(super) fn new(on_disk: Keyspace) -> Self {
-        Self { on_disk, changed: BTreeMap::new(), removed: None, removed_again: None }
+        Self {
+            on_disk,
+            changed: BTreeMap::new(),
+            backed: BTreeSet::new(),
+            removed: None,
+            removed_again: None,
+        }
     }
 
     pub(super) fn get(&self, key: &[u8]) -> fjall::Result<Option<Slice>> {
@@ -37,11 +45,20 @@ impl Tree {
     }
 
     pub(super) fn put(&mut self, key: &[u8], value: &[u8]) {
+        self.backed.remove(key);
         self.changed.insert(key.into(), Some(value.into()));
     }
 
     pub(super) fn remove(&mut self, key: &[u8]) {
+        self.backed.remove(key);
         self.changed.insert(key.into(), None);
+    }
+
+    /// A crash does not take back the change of this key, if there is one.
+    pub(super) fn see_backed(&mut self, key: &[u8]) {
+        if let Some((key, _)) = self.changed.get_key_value(key) {
+            self.backed.insert(key.clone());
+        }
     }
 
     /// Bytes of the files that hold it.
@@ -56,6 +73,16 @@ impl Tree {
     /// Whether what reads see under this key is not on disk yet.
     pub(super) fn is_changed_at(&self, key: &[u8]) -> bool {
         self.changed.contains_key(key)
+    }
+
+    /// Whether a crash would take back what reads see under this key.
+    pub(super) fn is_at_risk(&self, key: &[u8]) -> bool {
+        self.changed.contains_key(key) && !self.backed.contains(key)
+    }
+
+    /// Keys of which that is so.
+    pub(super) fn at_risk(&self) -> impl Iterator<Item = &Slice> {
+        self.changed.keys().filter(|key| !self.backed.contains(*key))
     }
 
     /// Makes the batch remove what is on disk under a key that is not changed.
@@ -107,14 +134,10 @@ impl Tree {
         self.on_disk.table_count()
     }
 
-    /// The keys that are changed.
-    pub(super) fn changed_keys(&self) -> impl Iterator<Item = &Slice> {
-        self.changed.keys()
-    }
-
     /// Makes all changes part of the batch, which is then the only one to know of them.
     pub(super) fn move_changes(&mut self, batch: &mut OwnedWriteBatch) {
         let mut changed = std::mem::take(&mut self.changed);
+        self.backed.clear();
         if let Some(key) = self.removed_again.take() {
             changed.entry(key).or_insert(None);
         }
@@ -130,6 +153,9 @@ impl Tree {
         let bound = |key: &Vec<u8>| Slice::from(key.as_slice());
         let range = (start.as_ref().map(bound), end.as_ref().map(bound));
         let moved: Vec<_> = self.changed.extract_if(range, |_, _| true).collect();
+        moved.iter().for_each(|(key, _)| {
+            self.backed.remove(key);
+        });
         self.add_to(batch, moved);
     }
 
