@@ -141,6 +141,7 @@ impl Rules {
             it.holds.record(version, source.write(version));
             it.holds.committed.insert(version);
         }
+        it.holds.stable = it.holds.stable.max(source.stable);
         it.holds.caught_up = true;
         Some(())
     }

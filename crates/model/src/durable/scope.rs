@@ -42,6 +42,8 @@ pub enum Bug {
     RestartGoesOn,
     /// A closed head does not wait for what others have pending.
     SettleAlone,
+    /// It says how far all is stable before it knows what others have pending.
+    StableAlone,
     /// Members say that they have settled before the disk has what was committed for that.
     SettledUnsynced,
     /// The last commits a write before the one that it was computed from.
@@ -100,7 +102,7 @@ impl Scope {
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::CommitForBeingLast,
         Self::LastUnsynced,
         Self::SoleUnsynced,
@@ -109,6 +111,7 @@ impl Bug {
         Self::KeepTold,
         Self::RestartGoesOn,
         Self::SettleAlone,
+        Self::StableAlone,
         Self::SettledUnsynced,
         Self::BaseLater,
         Self::OfferWithoutBase,
@@ -120,7 +123,7 @@ impl Bug {
         match self {
             Self::CommitForBeingLast | Self::LastUnsynced | Self::TellRecorded => LOSS,
             Self::SoleUnsynced => Scope { members: 1, losses: 0, ..LOSS },
-            Self::Watermark => LOSS,
+            Self::Watermark | Self::StableAlone => LOSS,
             Self::RestartGoesOn | Self::SettleAlone => TWO,
             Self::KeepTold => THREE,
             Self::SettledUnsynced => LOSS,

@@ -17,6 +17,8 @@ pub struct Store {
     pub held: [u8; VERSIONS_MAX as usize],
     /// Versions that are committed.
     pub committed: Bits,
+    /// Up to this one all are committed everywhere, as the head has said.
+    pub stable: u8,
     /// The epoch of the chain that it has followed last.
     pub epoch: u8,
     /// Whether it has all that was written before it came.
@@ -84,6 +86,8 @@ pub enum Message {
         version: u8,
         /// Which write has it.
         write: u8,
+        /// How far all is stable.
+        stable: u8,
     },
     /// CHAIN_DURABLE to the last of the chain.
     Durable {
@@ -127,6 +131,8 @@ pub enum Message {
     Stable {
         /// In which epoch.
         epoch: u8,
+        /// How far all is stable: its newest version.
+        stable: u8,
     },
 }
 
@@ -171,6 +177,12 @@ impl Store {
         if let Some(place) = self.held.get_mut(usize::from(version).wrapping_sub(1)) {
             *place = write;
         }
+    }
+
+    /// Whether a version is committed here, as far as this node knows.
+    #[must_use]
+    pub fn is_committed(&self, version: u8) -> bool {
+        version <= self.stable || self.committed.has(version)
     }
 
     /// Whether a request is known here.
@@ -236,8 +248,17 @@ impl Message {
             | Self::Commit { epoch, .. }
             | Self::Offer { epoch, .. }
             | Self::Nothing { epoch, .. }
-            | Self::Stable { epoch } => epoch,
+            | Self::Stable { epoch, .. } => epoch,
         }
+    }
+}
+
+impl Node {
+    /// Whether all others of a closed chain have said to this head that they have nothing more.
+    #[must_use]
+    pub fn is_united(&self, head: u8) -> bool {
+        let mut others = self.chain.nodes.iter().filter(|other| **other != head);
+        others.all(|other| self.offered.has(*other))
     }
 }
 

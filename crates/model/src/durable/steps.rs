@@ -52,8 +52,9 @@ impl Rules {
     fn send_on(&self, world: &mut World, node: u8, version: u8) {
         let it = world.node(node);
         let (epoch, write) = (it.chain.epoch, it.holds.write(version));
+        let stable = it.holds.stable;
         if let Some(to) = it.chain.after(node) {
-            world.network.insert(Message::Write { epoch, to, version, write });
+            world.network.insert(Message::Write { epoch, to, version, write, stable });
         }
     }
 
@@ -70,7 +71,7 @@ impl Rules {
                 .filter(|(node, it)| it.chain.epoch == epoch && it.chain.is_head(*node))
                 .map(|(node, _)| node)
                 .collect(),
-            Message::Stable { epoch } => (0..)
+            Message::Stable { epoch, .. } => (0..)
                 .zip(&world.nodes)
                 .filter(|(node, it)| it.chain.epoch == epoch && !it.chain.is_head(*node))
                 .map(|(node, _)| node)
@@ -95,7 +96,11 @@ impl Rules {
     fn arrive(&self, world: &mut World, node: u8, message: Message) {
         let epoch = message.epoch();
         match message {
-            Message::Write { version, write, .. } => self.take_write(world, node, version, write),
+            Message::Write { version, write, stable, .. } => {
+                let holds = &mut world.node_mut(node).holds;
+                holds.stable = holds.stable.max(stable);
+                self.take_write(world, node, version, write);
+            }
             Message::Durable { place, version, .. } => {
                 if let Some(told) = world.node_mut(node).told.get_mut(usize::from(place)) {
                     told.insert(version);
@@ -105,7 +110,7 @@ impl Rules {
             Message::Offer { from, version, write, .. } => {
                 let blind = self.has(Bug::OfferWithoutBase);
                 let it = world.node_mut(node);
-                if it.holds.committed.has(version) {
+                if it.holds.is_committed(version) {
                     world.network.insert(Message::Commit { epoch, to: from, version });
                 } else if it.holds.write(version) == 0
                     && (blind || self.knows_base(&it.holds, version))
@@ -115,13 +120,17 @@ impl Rules {
                 }
             }
             Message::Nothing { from, .. } => world.node_mut(node).offered.insert(from),
-            Message::Stable { .. } => world.node_mut(node).heard_stable = true,
+            Message::Stable { stable, .. } => {
+                let it = world.node_mut(node);
+                it.holds.stable = it.holds.stable.max(stable);
+                it.heard_stable = true;
+            }
         }
     }
 
     fn take_write(&self, world: &mut World, node: u8, version: u8, write: u8) {
         let it = world.node_mut(node);
-        if it.holds.committed.has(version) {
+        if it.holds.is_committed(version) {
             self.tell_committed(world, node, version);
             return;
         }
@@ -137,7 +146,8 @@ impl Rules {
 
     /// Whether what a version was computed from is known: the one below it.
     fn knows_base(&self, holds: &Store, version: u8) -> bool {
-        !self.scope.ordered || version == 1 || holds.write(version - 1) > 0
+        let base = version - 1;
+        !self.scope.ordered || base <= holds.stable || holds.write(base) > 0
     }
 
     fn tell_committed(&self, world: &mut World, node: u8, version: u8) {
@@ -222,6 +232,7 @@ impl Rules {
             }
             self.tell(world, node);
             self.commit_durable(world, node);
+            self.raise_stable(world, node);
             self.offer(world, node);
             self.settle(world, node);
         }
@@ -245,6 +256,17 @@ impl Rules {
             if disk.write(version) == holds.write(version) || self.has(Bug::TellRecorded) {
                 world.network.insert(Message::Durable { epoch, to, place, version });
             }
+        }
+    }
+
+    /// The head knows how far all is stable, in a closed chain when that is united.
+    fn raise_stable(&self, world: &mut World, node: u8) {
+        let it = world.node_mut(node);
+        let united = it.chain.open || it.is_united(node) || self.has(Bug::StableAlone);
+        if it.chain.is_head(node) && united {
+            let oldest = it.holds.pending().iter().next();
+            let stable = oldest.map_or(it.holds.newest(), |oldest| oldest - 1);
+            it.holds.stable = it.holds.stable.max(stable);
         }
     }
 
@@ -273,12 +295,12 @@ impl Rules {
             return;
         }
         let heard = if it.chain.is_head(node) {
-            let mut others = it.chain.nodes.iter().filter(|other| **other != node);
-            let all = others.all(|other| it.offered.has(*other));
-            if all || alone {
-                world.network.insert(Message::Stable { epoch });
+            let all = it.is_united(node) || alone;
+            if all {
+                let stable = it.holds.newest();
+                world.network.insert(Message::Stable { epoch, stable });
             }
-            all || alone
+            all
         } else {
             it.heard_stable
         };

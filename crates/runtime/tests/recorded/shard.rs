@@ -130,6 +130,11 @@ impl Running {
 
     fn drain(&mut self) -> Vec<Sent> {
         self.node.flush().expect("there is room");
+        while self.node.is_syncing() {
+            let wait = self.node.engine_mut().sync_job().expect("it has begun");
+            self.node.end_sync(now(), wait()).expect("there is room");
+            self.node.flush().expect("there is room");
+        }
         let mut sent = Vec::new();
         while let Some(it) = self.node.poll_transmit() {
             let packet = Packet::parse(it.payload).expect("it is sent");

@@ -34,12 +34,11 @@ fn does_what_every_engine_must_while_it_syncs_apart() {
     let mut model = Model::new(Notes::Kept);
     let steps = steps(5, 2_000);
     for (batch, steps) in steps.chunks(20).enumerate() {
-        if batch % 3 == 0 {
-            assert!(engine.begin_sync().unwrap());
-        }
         steps.iter().for_each(|step| model.step(&mut engine, step));
-        if batch % 3 == 1 {
-            end(&mut engine);
+        match batch % 3 {
+            0 => assert!(engine.begin_sync().unwrap()),
+            1 => end(&mut engine),
+            _ => {}
         }
     }
     if engine.apart.is_under_way() {
