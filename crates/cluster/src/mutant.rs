@@ -22,14 +22,8 @@ pub enum Mutant {
     AnswerUnsynced,
     /// Node: what goes on before it is on disk does not say so.
     HideUnsynced,
-    /// Node: the last of a chain commits what its own disk does not have.
-    LastUnsynced,
     /// Node: the head of a closed chain settles before the others have offered what they have.
     SettleAlone,
-    /// Node: it says how far all is stable before that.
-    StableAlone,
-    /// Node: no answer to a read waits for a sync that goes on apart.
-    ShowUnsynced,
     /// Node: requests and chain messages of any epoch are taken.
     IgnoreEpoch,
     /// Node: serves on after its lease has ended.
@@ -220,17 +214,14 @@ pub enum Mutant {
 
 impl Mutant {
     /// Every mutant.
-    pub const ALL: [Self; 100] = [
+    pub const ALL: [Self; 97] = [
         Self::ForgetRequests,
         Self::RetryElsewhere,
         Self::IgnoreBase,
         Self::AnswerAtHead,
         Self::AnswerUnsynced,
         Self::HideUnsynced,
-        Self::LastUnsynced,
         Self::SettleAlone,
-        Self::StableAlone,
-        Self::ShowUnsynced,
         Self::IgnoreEpoch,
         Self::IgnoreLease,
         Self::DeleteAnyway,

@@ -20,6 +20,9 @@ pub struct Options {
     pub nodes: u16,
     /// Nodes that run beside them and that an operator may add.
     pub spares: u16,
+    /// Whether nodes begin as builds that do not send writes on before their disks have them, until
+    /// they are started again.
+    pub old_nodes: bool,
     /// Shards of each node.
     pub shards: u16,
     /// Nodes of each chain.
@@ -252,6 +255,9 @@ impl fmt::Display for Options {
             if self.clock_steps { ", set by hours" } else { "" },
         )?;
         writeln!(f, "  {}\n  {}\n  {}", self.load, self.links, self.faults)?;
+        if self.old_nodes {
+            writeln!(f, "  nodes begin as builds that wait for their disks before they send on")?;
+        }
         if let Some(clients) = self.granted_clients_max {
             writeln!(f, "  switches remember {clients} clients that write delegated keys")?;
         }

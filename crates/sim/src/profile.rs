@@ -165,6 +165,7 @@ impl Draw {
             span: self.ms(&[3_000, 5_000, 8_000]),
             nodes,
             spares: self.pick(&[0, 0, 1, 2]),
+            old_nodes: false,
             shards: self.pick(&[1, 1, 2]),
             replicas: u8::try_from(self.small(1, nodes.min(4))).expect("at most 4"),
             partitions: self.pick(&[1, 1, 3]),

@@ -264,7 +264,9 @@ mod tests {
         let measure = |figure: &str, more: &[&str]| {
             let words = ["paper", "netmc", "--figure", figure, "--keys", "1k", "--json", "--out"];
             let small = [out, "--name", &name, "--seconds", "100ms", "--rounds", "1"];
-            let rows = run(&[&words[..], &small, more].concat()).expect(0).json_lines();
+            let ran = run(&[&words[..], &small, more].concat()).expect(0);
+            every_trial_is_told(&ran.stderr);
+            let rows = ran.json_lines();
             let plot = folder.path().join(format!("netmc-{figure}.svg"));
             assert!(std::fs::read_to_string(plot).unwrap().contains("<svg"));
             assert_eq!(traces(&name), Vec::<String>::new());
@@ -303,6 +305,15 @@ mod tests {
             assert!(number("mget_keys") > 1.0 && number("cpu_us_of_key") > 0.0, "{row}");
         }
         equal_load(&measure("9", &["--arm", "switch,client"]));
+    }
+
+    /// Who waits sees how far it is: each trial says which it is, of how many.
+    fn every_trial_is_told(stderr: &str) {
+        let counts = stderr.lines().filter_map(|line| line.strip_prefix('[')?.split_once("] "));
+        let counts: Vec<&str> = counts.map(|(count, _)| count).collect();
+        let of = counts.len();
+        let wanted: Vec<String> = (1..=of).map(|index| format!("{index}/{of}")).collect();
+        assert!(of > 0 && counts == wanted, "{stderr}");
     }
 
     /// Both arms are asked for the same, at each of six rates.

@@ -5,6 +5,7 @@ use crate::netmc::arm::Arm;
 use crate::netmc::design::{Point, Terms};
 use crate::netmc::figures::default_point;
 use crate::netmc::load::Load;
+use crate::netmc::progress::Progress;
 use crate::netmc::stage::{Filled, Stage};
 use crate::paper::{Cell, Column, Figure, Panel, Table};
 use anyhow::anyhow;
@@ -52,6 +53,7 @@ struct Course {
 pub(crate) fn run(terms: &Terms) -> Result<Figure, Failure> {
     let point = default_point();
     let (mut rows, mut panel) = (Vec::new(), panel());
+    let progress = Progress::new(u32::try_from(terms.arms.len()).unwrap_or(u32::MAX));
     Stage::with(&terms.setup(point.nodes, false), |stage| {
         let filled = stage.fill("keys", terms.keys, point.sizes)?;
         for arm in &terms.arms {
@@ -60,6 +62,9 @@ pub(crate) fn run(terms: &Terms) -> Result<Figure, Failure> {
             for piece in &course.pieces {
                 panel.add(arm.name(), piece.second, done(piece));
             }
+            let Course { stopped, started, .. } = course;
+            let name = arm.name();
+            progress.tell(&format!("{name}: no switch from {stopped:.1} s to {started:.1} s"));
             rows.push(course.row(*arm));
         }
         Ok(())
@@ -89,7 +94,7 @@ fn load(point: &Point, in_flight: usize) -> Load {
 
 /// Stops and starts the switch under load.
 fn course(stage: &mut Stage, arm: Arm, on: &Filled, load: &Load) -> Result<Course, Failure> {
-    note!("{}: {} s", arm.name(), END.as_secs());
+    note!("{}: takes {} s", arm.name(), END.as_secs());
     let plan = stage.plan(arm, on, load);
     let mut clock = Clock::new();
     thread::scope(|scope| {

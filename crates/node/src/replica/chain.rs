@@ -288,11 +288,7 @@ impl Replica {
     pub(crate) fn commit_pending<E: Engine>(&mut self, ctx: &mut Context<'_, E>, version: Version) {
         if let Some(pending) = self.unpend(ctx, version) {
             // After a crash it is pending on the disks of all, and is committed again.
-            self.commit(
-                ctx,
-                &pending.write(),
-                Waits::unless(pending.on_disk || ctx.mutant.is(Mutant::LastUnsynced)),
-            );
+            self.commit(ctx, &pending.write(), Waits::unless(pending.on_disk));
         }
     }
 

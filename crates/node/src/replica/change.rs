@@ -226,8 +226,7 @@ impl Replica {
     /// The head knows from its pending writes how far the partition is stable, unless others may
     /// have some that it does not know of.
     pub(crate) fn settle_stable<E>(&mut self, ctx: &Context<'_, E>) {
-        let united = self.is_united(ctx) || ctx.mutant.is(Mutant::StableAlone);
-        if self.member.is_head() && united {
+        if self.member.is_head() && self.is_united(ctx) {
             let oldest = self.pending.oldest();
             let stable = oldest.map_or(self.last_version, Version::before);
             self.raise_stable(stable);

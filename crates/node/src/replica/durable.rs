@@ -11,7 +11,7 @@ use crate::replica::places::{Places, place_bit};
 use crate::replica::write::{Pending, Write};
 use crate::shard::context::Context;
 use crate::shard::waits::Waits;
-use cluster::{Mutant, NodeId};
+use cluster::NodeId;
 use wire::{ChainWrite, DURABLE_MAX, DropReason, DurableVersions, Header, Op, Version};
 
 impl Replica {
@@ -93,8 +93,7 @@ impl Replica {
         if !self.member.is_last() || self.member.is_head() || self.union.is_to_offer(version) {
             return;
         }
-        let own = |pending: &Pending| pending.on_disk || ctx.mutant.is(Mutant::LastUnsynced);
-        if !self.pending.get(version).is_some_and(|it| it.unsynced() == 0 && own(it)) {
+        if !self.pending.get(version).is_some_and(|it| it.unsynced() == 0 && it.on_disk) {
             return;
         }
         self.commit_line(ctx, version);

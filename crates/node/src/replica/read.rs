@@ -59,8 +59,7 @@ impl Replica {
         }
         let place = self.member.key_ref(request, key);
         let plain = request.hop_flags & hot == 0 && self.delegations.present(key).is_none();
-        let shows_any = ctx.mutant.is(Mutant::ShowUnsynced);
-        let waits = Waits::unless(plain && (shows_any || ctx.engine.is_durable(&place)));
+        let waits = Waits::unless(plain && ctx.engine.is_durable(&place));
         let now = ctx.time;
         let (out, engine) = ctx.outbox_and_engine(waits);
         let (code, version) = engine.read(&place, |record| {

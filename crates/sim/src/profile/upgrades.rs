@@ -32,5 +32,6 @@ impl Draw {
                 ..options.faults
             };
         }
+        options.old_nodes = self.0.chance(1, 2);
     }
 }

@@ -5,7 +5,7 @@
 //! may reach its member late, twice, or after its controller is gone.
 
 use super::faults::{Harm, Relief};
-use super::process::{Parcel, State};
+use super::process::{Parcel, Process, State};
 use super::{Unit, World};
 use crate::actor::ORDERED_KEYS;
 use crate::options::Options;
@@ -318,8 +318,11 @@ impl World {
 
     /// What a member says now.
     pub(super) fn report(&mut self, role: Role, state: MemberReport) -> Report {
-        let incarnation = self.process(role).incarnation;
-        Report { incarnation, at: self.local(role), versions: Versions::ours(), state }
+        let &Process { incarnation, is_old, .. } = self.process(role);
+        let ours = Versions::ours();
+        let chain = if is_old { 0 } else { ours.chain };
+        let versions = Versions { chain, ..ours };
+        Report { incarnation, at: self.local(role), versions, state }
     }
 
     /// Sends back what became of an order.

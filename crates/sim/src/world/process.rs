@@ -19,6 +19,8 @@ pub(super) struct Process {
     pub(super) leaving: bool,
     /// Which incarnation this is; meaningless while down.
     pub(super) incarnation: Incarnation,
+    /// Whether it is a build that does not send writes on before its disk has them.
+    pub(super) is_old: bool,
     /// The machine's clock: it goes on whatever the process does.
     pub(super) clock: Clock,
     /// Whose orders it obeys, if it is a switch or a node.
@@ -62,6 +64,7 @@ impl Process {
             state: State::Down,
             leaving: false,
             incarnation: Incarnation::default(),
+            is_old: false,
             clock,
             superior: Superior::default(),
             obeyed: Term::default(),

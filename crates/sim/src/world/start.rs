@@ -100,9 +100,11 @@ impl World {
         }
         let incarnation = Incarnation(self.rng.next_u64());
         let mutant = self.options.mutant;
+        let is_old = self.options.old_nodes && self.now == START;
         let process = self.process_mut(role);
         (process.state, process.incarnation) = (State::Up, incarnation);
         (process.superior, process.obeyed) = (Superior::default(), Term::default());
+        process.is_old = is_old;
         if let Some(mutant) = mutant {
             process.superior.mutant(mutant);
         }
