@@ -52,7 +52,7 @@ pub enum Body<'a> {
     },
     Batch(Steps<'a>),
     Goodbye,
-    /// Of a BATCH the key is that of its first step, and the value is all [`ChainSteps`].
+    /// Of a BATCH the key is that of its first step, and the value is all [`ChainSteps`](crate::ChainSteps).
     ChainWrite {
         fixed: ChainWriteBody,
         key: &'a [u8],
