@@ -52,7 +52,8 @@ pub enum Body<'a> {
     },
     Batch(Steps<'a>),
     Goodbye,
-    /// Of a BATCH the key is that of its first step, and the value is all [`ChainSteps`](crate::ChainSteps).
+    /// Of a BATCH the key is that of its first step, and the value is all
+    /// [`ChainSteps`](crate::ChainSteps).
     ChainWrite {
         fixed: ChainWriteBody,
         key: &'a [u8],
