@@ -5,10 +5,13 @@
 //! right; a journal in which whole batches come after one that is not was not left by a crash. So
 //! what is damaged is left as it is, and said to be so.
 //!
-//! The layout is that of fjall 3 (`journal/entry.rs`) and of lsm-tree 3 (`version/persist.rs`).
+//! The layout is that of fjall 3 (`journal/entry.rs`), of lsm-tree 3 (`version/persist.rs`) and of
+//! sfa 1 (`toc`, `trailer`).
 
 use super::SyncPolicy;
 use crate::store::StoreError;
+use std::fs::File;
+use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
@@ -24,6 +27,15 @@ const ITEM: u8 = 2;
 const END: u8 = 3;
 const CLEAR: u8 = 4;
 const TRAILER: &[u8] = b"FJL\x03";
+
+/// What a table ends with: this, version and kind of checksum, checksum of the list of its
+/// sections, where that begins, and how long it is.
+const TABLE_MAGIC: &[u8] = b"SFA!";
+const TABLE_TRAILER_LEN: usize = 4 + 2 + 16 + 8 + 8;
+
+/// What that list begins with, before the number of its entries.
+const SECTIONS_MAGIC: &[u8] = b"TOC!";
+const SECTIONS_HEAD_LEN: usize = 4 + 4;
 
 /// What a disk writes whole or not at all.
 const SECTOR: usize = 512;
@@ -76,6 +88,11 @@ pub(super) fn check(dir: &Path, policy: SyncPolicy) -> Result<Journaled, StoreEr
         if read(&manifest)?.is_none_or(|bytes| xxh3_128(&bytes) != sum) {
             return damaged(&manifest, "it is missing, or its checksum is wrong");
         }
+        for table in tables(&place)? {
+            if claims_too_much(&table).map_err(|why| StoreError::io(&table, why))? {
+                return damaged(&table, "it has fewer sections than it says");
+            }
+        }
     }
     let journals = journals(&fjall)?;
     let Some((active, sealed)) = journals.split_last() else {
@@ -126,6 +143,41 @@ fn journals(fjall: &Path) -> Result<Vec<(u64, PathBuf)>, StoreError> {
     }
     found.sort_unstable();
     Ok(found)
+}
+
+/// The tables of a keyspace.
+fn tables(keyspace: &Path) -> Result<Vec<PathBuf>, StoreError> {
+    let place = keyspace.join("tables");
+    let io = |why| StoreError::io(&place, why);
+    let entries = match std::fs::read_dir(&place) {
+        Ok(entries) => entries,
+        // fjall says it if that is wrong.
+        Err(why) if why.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(why) => return Err(io(why)),
+    };
+    entries.map(|entry| Ok(entry.map_err(io)?.path())).collect()
+}
+
+/// Whether a table says to have more sections than it has bytes for. fjall makes room for them
+/// before it looks at the checksum, which ends the process. What else is wrong with a table, it
+/// notices; one that was being written in a crash has no trailer, and counts for nothing.
+fn claims_too_much(table: &Path) -> io::Result<bool> {
+    let mut file = File::open(table)?;
+    let len = file.metadata()?.len();
+    let Some(trailer_at) = len.checked_sub(TABLE_TRAILER_LEN as u64) else { return Ok(false) };
+    let mut trailer = [0; TABLE_TRAILER_LEN];
+    file.seek(SeekFrom::Start(trailer_at))?;
+    file.read_exact(&mut trailer)?;
+    let sections_at = trailer.strip_prefix(TABLE_MAGIC).and_then(|rest| {
+        let (_version_kind_and_sum, rest) = rest.split_first_chunk::<18>()?;
+        Some(u64::from_le_bytes(*rest.first_chunk()?))
+    });
+    let Some(sections_at) = sections_at.filter(|at| *at < trailer_at) else { return Ok(false) };
+    let mut head = Vec::with_capacity(SECTIONS_HEAD_LEN);
+    file.seek(SeekFrom::Start(sections_at))?;
+    file.take(SECTIONS_HEAD_LEN as u64).read_to_end(&mut head)?;
+    let count = head.strip_prefix(SECTIONS_MAGIC).and_then(|rest| rest.first_chunk());
+    Ok(count.is_some_and(|count| u64::from(u32::from_le_bytes(*count)) > trailer_at - sections_at))
 }
 
 /// The number of the manifest that counts, and its checksum.

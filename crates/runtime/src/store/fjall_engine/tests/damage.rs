@@ -197,3 +197,23 @@ fn damage_all(dir: &Path) {
     assert!(wrong.is_empty(), "{} wrong, {outcomes:?}: {wrong:#?}", wrong.len());
     println!("{outcomes:?}");
 }
+
+/// The list of a table's sections says that it has four thousand million, for which there is no
+/// memory.
+#[test]
+fn a_table_that_claims_too_much_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    make(dir.path());
+    let mut all = Vec::new();
+    files(dir.path(), &mut all);
+    let list = |bytes: &[u8]| bytes.windows(4).rposition(|it| it == b"TOC!");
+    let of_table = |path: &PathBuf| path.parent().is_some_and(|it| it.ends_with("tables"));
+    let table = all.iter().find(|path| of_table(path)).unwrap();
+    let mut bytes = std::fs::read(table).unwrap();
+    let at = list(&bytes).unwrap() + 4;
+    bytes[at..at + 4].fill(0xff);
+    std::fs::write(table, bytes).unwrap();
+    let opened = FjallEngine::open(dir.path(), SHARD, StoreId(8), SyncPolicy::Always);
+    let error = opened.err().unwrap().to_string();
+    assert!(error.contains("fewer sections than it says"), "{error}");
+}
