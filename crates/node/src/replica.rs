@@ -235,12 +235,7 @@ impl Replica {
             pending.set_unsynced(pending.unsynced() | if told { mine } else { 0 });
         }
         pending.fixed.stable = self.history.stable();
-        let header = &mut pending.header;
-        header.epoch = self.member.partition.epoch.0;
-        header.node = ctx.directory.me.0;
-        header.load = ctx.load;
-        header.set_chain(self.member.partition.chain.iter().map(|id| id.0));
-        header.chain_pos = u8::try_from(next).expect("chains are at most CHAIN_MAX long");
+        self.member.address(ctx, &mut pending.header, next);
         let waits = Waits::unless(early);
         ctx.outbox(waits).push(to, |out| pending.write().emit(out));
     }

@@ -102,18 +102,20 @@ impl Member {
 
     /// The header of a message to the member at `place` of the chain.
     pub(crate) fn message_header<E>(&self, ctx: &Context<'_, E>, place: usize, op: Op) -> Header {
-        let mut header = Header {
-            partition: self.id().0,
-            epoch: self.epoch().0,
-            node: ctx.directory.me.0,
-            load: ctx.load,
-            chain_pos: u8::try_from(place).expect("chains are at most CHAIN_MAX long"),
-            op: op as u8,
-            keyspace: self.partition.keyspace.0,
-            ..Header::default()
-        };
-        header.set_chain(self.partition.chain.iter().map(|id| id.0));
+        let (op, keyspace) = (op as u8, self.partition.keyspace.0);
+        let mut header = Header { op, keyspace, ..Header::default() };
+        self.address(ctx, &mut header, place);
         header
+    }
+
+    /// Makes a header that of a message of this epoch to the member at a place of the chain.
+    pub(crate) fn address<E>(&self, ctx: &Context<'_, E>, header: &mut Header, place: usize) {
+        header.partition = self.id().0;
+        header.epoch = self.epoch().0;
+        header.node = ctx.directory.me.0;
+        header.load = ctx.load;
+        header.chain_pos = u8::try_from(place).expect("chains are at most CHAIN_MAX long");
+        header.set_chain(self.partition.chain.iter().map(|id| id.0));
     }
 
     /// What messages about a hot key have in common.

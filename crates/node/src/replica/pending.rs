@@ -14,6 +14,8 @@ pub(crate) struct PendingWrites {
     by_request: BTreeMap<(u64, u64), Version>,
     /// Those of batches.
     batches: BTreeSet<Version>,
+    /// Those that change what is ordered of a hot key.
+    registrations: BTreeSet<Version>,
     /// Those that the head keeps back until the switch knows of what they show.
     kept_back: BTreeSet<Version>,
     bytes: u64,
@@ -31,6 +33,9 @@ impl PendingWrites {
         if write.is_batch() {
             self.batches.insert(version);
         }
+        if write.effect().is_some_and(changes_registration) {
+            self.registrations.insert(version);
+        }
         if write.header.client != 0 {
             self.by_request.insert((write.header.client, write.header.seq), version);
         }
@@ -44,6 +49,7 @@ impl PendingWrites {
         self.bytes -= pending.bytes();
         self.by_request.remove(&(pending.header.client, pending.header.seq));
         self.batches.remove(&version);
+        self.registrations.remove(&version);
         self.kept_back.remove(&version);
         for key in pending.write().keys() {
             if let Some(versions) = self.by_key.get_mut(key) {
@@ -129,10 +135,8 @@ impl PendingWrites {
 
     /// The keys that have one.
     pub(crate) fn keys_with_registration(&self) -> impl Iterator<Item = &[u8]> {
-        let writes = self.by_version.values().map(Pending::write);
-        writes
-            .filter(|write| write.effect().is_some_and(changes_registration))
-            .map(|write| write.key)
+        let pending = self.registrations.iter().filter_map(|version| self.get(*version));
+        pending.map(|pending| pending.key.as_ref())
     }
 
     /// The version of a request.
@@ -270,6 +274,10 @@ mod tests {
         assert!(!pending.has_batch_of(b"b") && pending.kept_back().is_empty());
         assert_eq!(pending.of_request(7, 2), None);
         assert!(pending.remove(first).is_some() && !pending.is_busy(7));
+        pending.insert(write(3, 0, b"hot", Effect::Register).to_pending(Instant(0)));
+        assert!(pending.keys_with_registration().eq([b"hot"]));
+        assert!(pending.remove(Version::new(3)).is_some());
+        assert_eq!(pending.keys_with_registration().count(), 0);
         assert_eq!((pending.len(), pending.bytes()), (0, 0));
     }
 

@@ -41,18 +41,8 @@ impl Replica {
         let Some(pending) = self.pending.get(version) else { return };
         let write = pending.write();
         let based = !self.pending.has_base_of(&write);
-        let message = self.member.message_header(ctx, 0, Op::ChainOffer);
-        let mut header = Header {
-            partition: message.partition,
-            epoch: message.epoch,
-            node: message.node,
-            load: message.load,
-            chain: message.chain,
-            chain_len: message.chain_len,
-            chain_pos: message.chain_pos,
-            op: message.op,
-            ..write.header
-        };
+        let mut header = Header { op: Op::ChainOffer as u8, ..write.header };
+        self.member.address(ctx, &mut header, 0);
         ChainWrite { version, unsynced: 0 }.put(&mut header);
         ChainOffer { version, based: based.into() }.put(&mut header);
         let offer = Write { header, ..write };
