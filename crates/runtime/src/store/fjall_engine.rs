@@ -17,6 +17,7 @@ mod clearing;
 mod codec;
 mod directory;
 mod failure;
+mod notes;
 mod policy;
 #[cfg(test)]
 mod tests;
@@ -34,9 +35,10 @@ use apart::Apart;
 use cluster::{KeyspaceId, PartitionId, StoreId};
 use codec::{DueKey, RecordKey};
 use directory::{CACHE_BYTES, Memtables, StoreDirectory, Trees};
-use fjall::{AbstractTree as _, Database, Keyspace, PersistMode};
+use fjall::{AbstractTree as _, Database, PersistMode};
 use machine::Instant;
 use node::engine::{Area, Engine, EngineError, Interval, KeyRef, Record};
+use notes::Notes;
 use std::cell::{Cell, OnceCell};
 use std::collections::BTreeMap;
 use std::ops::{Bound, ControlFlow};
@@ -52,12 +54,10 @@ pub struct FjallEngine {
     memtables: Memtables,
     records: Tree,
     due: Tree,
-    notes: Tree,
+    notes: Notes,
     apart: Apart,
     /// Bytes of all files, as far as that is known.
     disk_used: Cell<Option<u64>>,
-    /// Holds `len` alone.
-    counts: Keyspace,
     database: Database,
     len: u64,
     /// The same as the last batch has left it.
@@ -81,10 +81,11 @@ pub struct FjallEngine {
 /// What a compaction writes before it removes what it has read: some memtables' worth, mostly.
 const COMPACTED_BYTES: u64 = 64 << 20;
 
+/// Notes in memory are at most this part of what a small memtable may hold.
+const NOTES_PART: u64 = 4;
+
 /// How often the engine says what it needs of the disk: in so short a time little is written.
 const NEEDS_EVERY: Duration = Duration::from_millis(20);
-
-const LEN: &[u8] = b"len";
 
 /// How far a walk through a partition has come: the key to go on with, as it is in the tree of
 /// records. `None` if it is over.
@@ -114,25 +115,21 @@ impl FjallEngine {
         (policy, memtables): (SyncPolicy, Memtables),
     ) -> Result<Self, StoreError> {
         let directory = StoreDirectory::open(dir, shard, fresh_id, memtables)?;
-        let Trees { database, records, due, notes, counts } = directory.open_trees(policy)?;
-        let len = failure::caught(|| counts.get(LEN));
-        let len = len.map_err(|why| StoreError::damaged(dir, why))?;
-        let len = match len.map_err(|error| directory.error(error))? {
-            None => 0,
-            Some(bytes) => {
-                codec::decode_len(&bytes).ok_or_else(|| StoreError::damaged(dir, "no length"))?
-            }
-        };
+        let Trees { database, records, due, notes, turns } = directory.open_trees(policy)?;
+        let (folded, turns) = (Tree::new(notes), Tree::new(turns));
+        let opened = failure::caught(|| {
+            Notes::open(&directory, folded, turns, memtables.small / NOTES_PART)
+        });
+        let (notes, len) = opened.map_err(|why| StoreError::damaged(dir, why))??;
         Ok(Self {
             store_id: directory.store_id(),
             policy,
             memtables,
             records: Tree::new(records),
             due: Tree::new(due),
-            notes: Tree::new(notes),
+            notes,
             apart: Apart::default(),
             disk_used: Cell::new(None),
-            counts,
             database,
             len,
             len_on_disk: len,
@@ -174,14 +171,13 @@ impl FjallEngine {
 
     /// What there is room for on the disk, if it is watched.
     pub fn disk_room(&mut self, now: Instant) -> Option<DiskRoom> {
-        let need = self.disk.as_mut()?;
         if self.needs_at <= now {
-            let trees = [&self.records, &self.due, &self.notes];
-            let tables: u64 = trees.map(Tree::disk_space).iter().sum();
-            need.set(self.database.write_buffer_size() + tables.min(COMPACTED_BYTES));
+            let tables: u64 = self.trees().map(Tree::disk_space).iter().sum();
+            let bytes = self.database.write_buffer_size() + tables.min(COMPACTED_BYTES);
+            self.disk.as_mut()?.set(bytes);
             self.needs_at = now + NEEDS_EVERY;
         }
-        Some(need.look())
+        self.disk.as_ref().map(Need::look)
     }
 
     /// Bytes of its files, if that can be told. While a sync is under way it is what they were
@@ -235,8 +231,7 @@ impl FjallEngine {
         let mut batch = self.database.batch().durability(Some(mode));
         self.records.move_changes(&mut batch);
         self.due.move_changes(&mut batch);
-        self.notes.move_changes(&mut batch);
-        batch.insert(&self.counts, LEN, codec::encode_len(self.len));
+        self.notes.move_changes(self.len, &mut batch)?;
         self.len_on_disk = self.len;
         batch.commit()
     }
@@ -253,22 +248,22 @@ impl FjallEngine {
     /// more than a batch. And what was hardly written keeps sealed journals for long.
     fn rotate(&mut self) -> fjall::Result<()> {
         let Memtables { records, small } = self.memtables;
+        let flushes = |tree: &Tree| tree.on_disk().sealed_memtable_count() > 0;
+        let is_kept = self.database.journal_count() > 1 && !self.trees().into_iter().any(flushes);
+        let [folded, turns] = self.notes.trees_mut();
         let trees =
-            [(&mut self.records, records), (&mut self.due, small), (&mut self.notes, small)];
-        let flushes = |it: &Keyspace| it.sealed_memtable_count() > 0;
-        let is_kept = self.database.journal_count() > 1
-            && !flushes(&self.counts)
-            && !trees.iter().any(|(tree, _)| flushes(tree.on_disk()));
-        let is_full = |it: &Keyspace, most: u64| is_kept || it.tree.active_memtable().size() > most;
+            [(&mut self.records, records), (&mut self.due, small), (folded, small), (turns, small)];
         for (tree, most) in trees {
-            if is_full(tree.on_disk(), most) {
+            if is_kept || tree.on_disk().tree.active_memtable().size() > most {
                 tree.rotate()?;
             }
         }
-        if is_full(&self.counts, small) {
-            self.counts.rotate_memtable()?;
-        }
         Ok(())
+    }
+
+    fn trees(&self) -> [&Tree; 4] {
+        let [folded, turns] = self.notes.trees();
+        [&self.records, &self.due, folded, turns]
     }
 
     fn remove_at(&mut self, at: &[u8], expiry_ms: u64) {
@@ -395,10 +390,9 @@ impl Engine for FjallEngine {
     }
 
     fn note(&mut self, partition: PartitionId, name: &[u8], note: Option<&[u8]>) {
-        let at = codec::note_key(partition, name);
         match note {
-            Some(note) => self.notes.put(&at, note),
-            None => self.notes.remove(&at),
+            Some(note) => self.notes.put(partition, name, note),
+            None => self.notes.remove(partition, name),
         }
     }
 
@@ -406,11 +400,9 @@ impl Engine for FjallEngine {
         &self,
         partition: PartitionId,
         from: &[u8],
-        mut visit: impl FnMut(&[u8], &[u8]) -> ControlFlow<()>,
+        visit: impl FnMut(&[u8], &[u8]) -> ControlFlow<()>,
     ) {
-        let (start, end) = codec::notes_of(partition, from);
-        let visit_note = |at: &[u8], note: &[u8]| visit(codec::note_name(at), note);
-        self.ok(|| self.notes.scan(&start, &end, Direction::Forward, visit_note));
+        self.ok(|| self.notes.scan(partition, from, visit));
     }
 
     /// With no change since the last sync this touches no disk.
@@ -458,7 +450,7 @@ impl Engine for FjallEngine {
 
     /// Values are on disk; in memory are the cache and what is not flushed yet.
     fn usage(&self) -> u64 {
-        CACHE_BYTES + self.database.write_buffer_size()
+        CACHE_BYTES + self.database.write_buffer_size() + self.notes.usage()
     }
 
     fn len(&self) -> usize {

@@ -1,7 +1,7 @@
 //! How what is held of a partition is removed, piece by piece.
 
 use super::tree::Direction;
-use super::{FjallEngine, LEN, codec};
+use super::{FjallEngine, codec};
 use cluster::PartitionId;
 use fjall::PersistMode;
 use node::engine::{Area, Engine};
@@ -60,7 +60,6 @@ impl FjallEngine {
         records: Vec<(Vec<u8>, u64)>,
     ) -> fjall::Result<()> {
         let mut batch = self.database.batch().durability(Some(PersistMode::Buffer));
-        self.notes.move_changes_within(&codec::notes_of(partition, &[]), &mut batch);
         for (at, expiry_ms) in records {
             // What is on disk under it then, and in the due index, is not what is seen here.
             if self.records.is_changed_at(&at) {
@@ -74,7 +73,7 @@ impl FjallEngine {
             }
             self.records.remove_on_disk(at, &mut batch);
         }
-        batch.insert(&self.counts, LEN, codec::encode_len(self.len_on_disk));
+        self.notes.move_changes_of(partition, self.len_on_disk, &mut batch)?;
         batch.commit()?;
         self.rotate()
     }
@@ -87,10 +86,10 @@ impl FjallEngine {
                 more = true;
                 return ControlFlow::Break(());
             }
-            names.push(codec::note_key(partition, name));
+            names.push(name.to_vec());
             ControlFlow::Continue(())
         });
-        names.iter().for_each(|at| self.notes.remove(at));
+        names.iter().for_each(|name| self.notes.remove(partition, name));
         if more { ControlFlow::Break(()) } else { ControlFlow::Continue(names.len()) }
     }
 }

@@ -6,6 +6,10 @@
 //! | records | keyspace 2, match value 16, key | layout 1, flags 1, version 8, expiry 8, value |
 //! | due | expiry 8, key of the record | empty |
 //! | notes | partition 4, name | note |
+//! | turns | slot 2 | layout 1, number 8, oldest that counts 8, number of keys 8, changes of notes |
+//!
+//! A change of a note is the length of its key (2), the key, the length of the note and one more (4)
+//! and the note; a length of 0 says that it is removed.
 //!
 //! Integers are big-endian, so that a partition is one contiguous range and, in an ordered
 //! keyspace, its keys are in order.
@@ -152,10 +156,65 @@ pub(super) fn interval(interval: &Interval<'_>) -> (Bound<Vec<u8>>, Bound<Vec<u8
     (start, end)
 }
 
-pub(super) fn encode_len(len: u64) -> [u8; 8] {
-    len.to_be_bytes()
+/// First byte of the record of a turn.
+const TURN_LAYOUT: u8 = 1;
+
+/// What a turn has changed of the notes.
+pub(super) struct TurnRecord<'a> {
+    /// Its number, one above that of the turn before.
+    pub(super) number: u64,
+    /// The oldest turn that is to be gone through, too.
+    pub(super) oldest: u64,
+    /// How many records there are.
+    pub(super) len: u64,
+    /// Keys of notes, and the notes; `None` if they are removed.
+    pub(super) changes: Vec<(&'a [u8], Option<&'a [u8]>)>,
 }
 
-pub(super) fn decode_len(bytes: &[u8]) -> Option<u64> {
-    bytes.try_into().ok().map(u64::from_be_bytes)
+/// The slot of a turn's record.
+pub(super) fn turn_slot(number: u64) -> [u8; 2] {
+    let slot = number % super::notes::RING;
+    u16::try_from(slot).expect("there are fewer").to_be_bytes()
+}
+
+pub(super) fn encode_turn(record: &TurnRecord<'_>) -> Vec<u8> {
+    let changes = record.changes.iter();
+    let size =
+        changes.map(|(key, note)| 6 + key.len() + note.map_or(0, <[u8]>::len)).sum::<usize>();
+    let mut bytes = Vec::with_capacity(25 + size);
+    bytes.push(TURN_LAYOUT);
+    for number in [record.number, record.oldest, record.len] {
+        bytes.extend_from_slice(&number.to_be_bytes());
+    }
+    for (key, note) in &record.changes {
+        let key_len = u16::try_from(key.len()).expect("names of notes are shorter than keys");
+        let note_len = note.map_or(0, |note| note.len() + 1);
+        let note_len = u32::try_from(note_len).expect("notes are shorter than packets");
+        bytes.extend_from_slice(&key_len.to_be_bytes());
+        bytes.extend_from_slice(key);
+        bytes.extend_from_slice(&note_len.to_be_bytes());
+        bytes.extend_from_slice(note.unwrap_or(&[]));
+    }
+    bytes
+}
+
+pub(super) fn decode_turn(bytes: &[u8]) -> Option<TurnRecord<'_>> {
+    let (&TURN_LAYOUT, mut rest) = bytes.split_first()? else { return None };
+    let mut numbers = [0; 3];
+    for number in &mut numbers {
+        let (bytes, after) = rest.split_first_chunk()?;
+        (*number, rest) = (u64::from_be_bytes(*bytes), after);
+    }
+    let [number, oldest, len] = numbers;
+    let mut changes = Vec::new();
+    while !rest.is_empty() {
+        let (key_len, after) = rest.split_first_chunk()?;
+        let (key, after) = after.split_at_checked(u16::from_be_bytes(*key_len).into())?;
+        let (note_len, after) = after.split_first_chunk()?;
+        let note_len = usize::try_from(u32::from_be_bytes(*note_len)).ok()?;
+        let (note, after) = after.split_at_checked(note_len.saturating_sub(1))?;
+        changes.push((key, (note_len > 0).then_some(note)));
+        rest = after;
+    }
+    Some(TurnRecord { number, oldest, len, changes })
 }

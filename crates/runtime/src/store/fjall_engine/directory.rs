@@ -23,7 +23,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 /// Of everything on disk; raised when any of it changes. What is raised once, all builds before
 /// refuse.
-pub const FORMAT: u32 = 2;
+pub const FORMAT: u32 = 3;
 
 /// A process runs several shards on one machine, and `keyway up` several nodes: the defaults of
 /// fjall (32 MiB of cache, 900 files) would be too much for each. Hot values are rather kept by the
@@ -59,7 +59,7 @@ impl Memtables {
 const RECORDS: &str = "records";
 const DUE: &str = "due";
 const NOTES: &str = "notes";
-const COUNTS: &str = "counts";
+const TURNS: &str = "turns";
 
 /// Which shard of which node a store belongs to. Partitions are placed by all three numbers, so
 /// that a store opened as any other's would hold the wrong ones.
@@ -119,7 +119,7 @@ pub(super) struct Trees {
     pub(super) records: Keyspace,
     pub(super) due: Keyspace,
     pub(super) notes: Keyspace,
-    pub(super) counts: Keyspace,
+    pub(super) turns: Keyspace,
 }
 
 impl StoreDirectory {
@@ -163,7 +163,7 @@ impl StoreDirectory {
         // Of files that are damaged in ways that it does not check fjall may make a panic.
         let opened = failure::caught(|| self.open_checked());
         let trees = opened.unwrap_or_else(|why| Err(StoreError::damaged(&self.path, why)))?;
-        let keyspaces = [&trees.records, &trees.due, &trees.notes, &trees.counts];
+        let keyspaces = [&trees.records, &trees.due, &trees.notes, &trees.turns];
         let in_tables = keyspaces.iter().filter_map(|it| it.tree.get_highest_persisted_seqno());
         match in_tables.max().filter(|newest| !journaled.explains(*newest)) {
             Some(_) if policy == SyncPolicy::Always => {
@@ -189,9 +189,8 @@ impl StoreDirectory {
                 .keyspace(name, KeyspaceCreateOptions::default)
                 .map_err(|error| self.error(error))
         };
-        let (records, due, notes, counts) =
-            (open(RECORDS)?, open(DUE)?, open(NOTES)?, open(COUNTS)?);
-        Ok(Trees { database, records, due, notes, counts })
+        let (records, due, notes, turns) = (open(RECORDS)?, open(DUE)?, open(NOTES)?, open(TURNS)?);
+        Ok(Trees { database, records, due, notes, turns })
     }
 
     pub(super) fn error(&self, error: fjall::Error) -> StoreError {
@@ -296,7 +295,7 @@ fn open_database(path: &Path) -> fjall::Result<Database> {
 fn create_database(path: &Path, memtables: Memtables) -> fjall::Result<()> {
     let database = open_database(path)?;
     let Memtables { records, small } = memtables;
-    let sizes = [(RECORDS, records), (DUE, small), (NOTES, small), (COUNTS, small)];
+    let sizes = [(RECORDS, records), (DUE, small), (NOTES, small), (TURNS, small)];
     for (name, bytes) in sizes {
         database.keyspace(name, || KeyspaceCreateOptions::default().max_memtable_size(bytes))?;
     }

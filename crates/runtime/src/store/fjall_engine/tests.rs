@@ -4,6 +4,7 @@ mod apart;
 mod clear;
 mod crash;
 mod damage;
+mod notes;
 mod space;
 
 use super::*;
@@ -128,10 +129,10 @@ fn another_format_is_refused() {
     let about = dir.path().join("store/about.json");
     let ours = std::fs::read_to_string(&about).unwrap();
     // A later format may say other things than this one.
-    std::fs::write(&about, r#"{"format": 3, "shards": []}"#).unwrap();
+    std::fs::write(&about, r#"{"format": 4, "shards": []}"#).unwrap();
     let text = refusal(dir.path(), SHARD).to_string();
     assert!(
-        text.contains("has format 3, and this version of keyway knows format 2 only"),
+        text.contains("has format 4, and this version of keyway knows format 3 only"),
         "{text}"
     );
 

@@ -118,8 +118,8 @@ impl Tree {
         let on_disk = self.on_disk.range::<&[u8], _>(range);
         let changed = self.changed.range::<[u8], _>(range);
         match direction {
-            Direction::Forward => merge(on_disk, changed, Ordering::Less, visit),
-            Direction::Backward => merge(on_disk.rev(), changed.rev(), Ordering::Greater, visit),
+            Direction::Forward => merge(on_disk, changed, direction, visit),
+            Direction::Backward => merge(on_disk.rev(), changed.rev(), direction, visit),
         }
     }
 
@@ -144,21 +144,6 @@ impl Tree {
         self.add_to(batch, changed);
     }
 
-    /// Makes the changes in a range part of the batch.
-    pub(super) fn move_changes_within(
-        &mut self,
-        (start, end): &(Bound<Vec<u8>>, Bound<Vec<u8>>),
-        batch: &mut OwnedWriteBatch,
-    ) {
-        let bound = |key: &Vec<u8>| Slice::from(key.as_slice());
-        let range = (start.as_ref().map(bound), end.as_ref().map(bound));
-        let moved: Vec<_> = self.changed.extract_if(range, |_, _| true).collect();
-        moved.iter().for_each(|(key, _)| {
-            self.backed.remove(key);
-        });
-        self.add_to(batch, moved);
-    }
-
     fn add_to(
         &mut self,
         batch: &mut OwnedWriteBatch,
@@ -181,14 +166,17 @@ impl Tree {
     }
 }
 
-/// Visits both in one order, `earlier` being how a key compares to a later one; of equal keys the
-/// changed one counts.
-fn merge<'a>(
+/// Visits both, which come in this order; of equal keys the changed one counts.
+pub(super) fn merge<'a>(
     on_disk: impl Iterator<Item = fjall::Guard>,
     changed: impl Iterator<Item = (&'a Slice, &'a Option<Slice>)>,
-    earlier: Ordering,
+    direction: Direction,
     mut visit: impl FnMut(&[u8], &[u8]) -> ControlFlow<()>,
 ) -> fjall::Result<()> {
+    let earlier = match direction {
+        Direction::Forward => Ordering::Less,
+        Direction::Backward => Ordering::Greater,
+    };
     let mut on_disk = on_disk.map(fjall::Guard::into_inner);
     let mut changed = changed.peekable();
     let mut stored = on_disk.next().transpose()?;

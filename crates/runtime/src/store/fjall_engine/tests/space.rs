@@ -41,7 +41,7 @@ fn come_to_rest(engine: &mut FjallEngine, what: &str, is_so: impl Fn(&FjallEngin
     while !is_so(engine) {
         let buffer = engine.database.write_buffer_size();
         let journals = engine.database.journal_count();
-        let tables = [&engine.records, &engine.due, &engine.notes].map(Tree::table_count);
+        let tables = engine.trees().map(Tree::table_count);
         assert!(
             clock.now().since(began) < REST_WAIT_MAX,
             "{what}: {buffer} bytes in memory, {journals} journals, {tables:?} tables"
