@@ -49,6 +49,9 @@ pub(crate) trait Driven {
         Ok(())
     }
 
+    /// Lets go what rests on nothing that the batch did: it need not wait for the next.
+    fn release(&mut self) {}
+
     /// Makes durable what the batch did, or begins to. After an error the process must end.
     fn flush(&mut self, now: Instant) -> Result<(), String>;
 
@@ -171,6 +174,8 @@ impl<D: Driven> EventLoop<D> {
             }
             if received > 0 || commands != Mailed::Nothing || due || ended {
                 let worked = self.clock.now().since(now);
+                self.machine.release();
+                self.transmit();
                 self.machine.flush(now)?;
                 self.transmit();
                 let took = self.clock.now().since(now);

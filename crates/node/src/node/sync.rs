@@ -14,6 +14,12 @@ use std::time::Duration;
 use wire::Version;
 
 impl<E: Engine> Node<E> {
+    /// Lets go what rests on nothing that the turn did, so that others work on it while this node
+    /// writes to its disk. The next flush would, too.
+    pub fn release(&mut self) {
+        self.ready.append(&mut self.shard.free);
+    }
+
     /// Ends a turn: begins to make durable whatever was handled in it, unless a sync is under way,
     /// and lets go what rests on nothing else.
     ///
@@ -23,7 +29,7 @@ impl<E: Engine> Node<E> {
     /// holds in memory may differ from what is on disk.
     pub fn flush(&mut self) -> Result<(), EngineError> {
         self.shard.turn.end();
-        self.ready.append(&mut self.shard.free);
+        self.release();
         if self.shard.stock.is_refused() {
             self.ready.append(&mut self.shard.held);
             return Ok(());

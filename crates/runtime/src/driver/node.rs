@@ -422,6 +422,10 @@ impl<E: ShardEngine> Driven for Shard<E> {
         self.wait_for_syncs(now).map_err(|error| error.to_string())
     }
 
+    fn release(&mut self) {
+        self.node.release();
+    }
+
     fn flush(&mut self, now: Instant) -> Result<(), String> {
         self.try_flush(now).map_err(|error| error.to_string())
     }
