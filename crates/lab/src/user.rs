@@ -2,9 +2,7 @@
 //! and no two of them write the same.
 
 use client::blocking::{Client, Space};
-use client::{
-    Expect, Expiry, LookupError, New, Outcome, PutOptions, Refusal, Reply, ScanOptions,
-};
+use client::{Expect, Expiry, LookupError, New, Outcome, PutOptions, Refusal, Reply, ScanOptions};
 use machine::Instant;
 use sim::check::{History, Key, Op, OpKind, Scan, complete};
 use std::collections::BTreeMap;
@@ -256,9 +254,6 @@ impl<B: Notebook> Asker<B> {
 fn is_too_slow(why: Refusal) -> bool {
     matches!(
         why,
-        Refusal::PartsUnanswered
-            | Refusal::PartsMissing
-            | Refusal::Replaced
-            | Refusal::NotInTime
+        Refusal::PartsUnanswered | Refusal::PartsMissing | Refusal::Replaced | Refusal::NotInTime
     )
 }

@@ -6,10 +6,10 @@
 //! | records | keyspace 2, match value 16, key | layout 1, flags 1, version 8, expiry 8, value |
 //! | due | expiry 8, key of the record | empty |
 //! | notes | partition 4, name | note |
-//! | turns | slot 2 | layout 1, number 8, oldest that counts 8, number of keys 8, changes of notes |
+//! | turns | slot 2 | layout 1, number 8, oldest that counts 8, records 8, changes of notes |
 //!
-//! A change of a note is the length of its key (2), the key, the length of the note and one more (4)
-//! and the note; a length of 0 says that it is removed.
+//! A change of a note is the length of its key (2), the key, the length of the note and one more
+//! (4), and the note; a length of 0 says that it is removed.
 //!
 //! Integers are big-endian, so that a partition is one contiguous range and, in an ordered
 //! keyspace, its keys are in order.
