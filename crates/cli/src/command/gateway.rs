@@ -177,7 +177,8 @@ impl Rules {
     }
 }
 
-/// How values are kept, which only a controller can tell. Without one a gateway serves all the same.
+/// How values are kept, which only a controller can tell. Without one a gateway serves all the
+/// same.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Kept {
     /// Nodes that hold each key.

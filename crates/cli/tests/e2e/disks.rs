@@ -100,7 +100,7 @@ impl Bad {
         std::fs::write(self.dir.path().join(mark), []).expect("a file");
     }
 
-    fn unmark(&self, mark: &str) {
+    fn clear(&self, mark: &str) {
         std::fs::remove_file(self.dir.path().join(mark)).expect("it is there");
     }
 }
@@ -158,7 +158,7 @@ fn while_a_disk_takes_seconds_for_a_sync_its_shard_is_read_and_others_go_on() {
     assert!((1..KEYS / 2).contains(&slow), "{slow} of {KEYS} keys are on one of six shards");
     // What was acknowledged outlives the process.
     up.kill();
-    bad.unmark("slow");
+    bad.clear("slow");
     let up = bad.start();
     let mut redis = Redis::connect(up.redis.expect("a gateway"));
     for n in 0..KEYS {
@@ -198,7 +198,7 @@ fn a_disk_that_becomes_read_only_ends_its_process_with_its_name_and_loses_nothin
     let said = String::from_utf8_lossy(&again.stderr);
     assert_eq!(again.status.code(), Some(5), "{said}");
     assert!(said.contains("Read-only file system") && said.contains("node-1"), "{said}");
-    bad.unmark("read-only");
+    bad.clear("read-only");
     let up = bad.start();
     let mut redis = Redis::connect(up.redis.expect("a gateway"));
     for (n, said) in answers.iter().enumerate() {
