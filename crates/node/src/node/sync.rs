@@ -71,9 +71,25 @@ impl<E: Engine> Node<E> {
             replicas: std::mem::take(&mut self.syncs.replicas),
             held: std::mem::take(&mut self.shard.held),
             noted: std::mem::take(&mut self.shard.noted),
-            statement: self.statement(),
+            statement: self.states_anew().then(|| self.statement()),
         });
         Ok(())
+    }
+
+    /// Whether what the node says of itself is looked up with a sync: at once while a map or an
+    /// order changes it, and else now and then, for it takes a look at each partition.
+    fn states_anew(&mut self) -> bool {
+        let Statement { revision, hot_revision, vacating, .. } = &self.syncs.said;
+        let is_news = *revision != self.installed_revision()
+            || *hot_revision != self.shard.hot.revision()
+            || !vacating.is_empty()
+            || self.replica_records.is_vacating();
+        let now = self.shard.now;
+        let anew = is_news || self.is_changing || self.syncs.stated_at + STATED_EVERY <= now;
+        if anew {
+            self.syncs.stated_at = now;
+        }
+        anew
     }
 
     /// The engine has made all turns that have ended durable.
@@ -99,7 +115,10 @@ impl<E: Engine> Node<E> {
         self.shard.now = now;
         self.shard.engine.end_sync(how)?;
         let Some(mut sync) = self.syncs.under_way.take() else { return Ok(()) };
-        (self.syncs.durable, self.syncs.said) = (sync.turn, sync.statement);
+        self.syncs.durable = sync.turn;
+        if let Some(statement) = sync.statement {
+            self.syncs.said = statement;
+        }
         self.shard.counters.syncs += 1;
         self.ready.append(&mut sync.held);
         self.shard.rests_on_replicas = !self.syncs.has_replicas();
@@ -156,3 +175,6 @@ impl<E: Engine> Node<E> {
 
 /// How long what nobody waits for may stay off the disk: others forget pending writes after it.
 const LATE: Duration = Duration::from_millis(5);
+
+/// How old what the node says of itself may be while it syncs all the time.
+const STATED_EVERY: Duration = Duration::from_millis(5);
