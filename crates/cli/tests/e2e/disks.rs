@@ -2,10 +2,11 @@
 //! of them when a disk is slow or fails.
 
 use crate::full::Redis;
+use runtime::clock::Clock;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use testkit::program::{Up, keyway};
 use testkit::skip;
 
@@ -109,11 +110,12 @@ const KEYS: usize = 64;
 
 /// Sets each key by a client of its own, all at once; what each was answered, and when.
 fn set_all(at: SocketAddr, value: &str) -> Vec<(String, Duration)> {
-    let began = Instant::now();
     std::thread::scope(|scope| {
         let set = |n: usize| {
+            let mut clock = Clock::new();
+            let began = clock.now();
             let said = Redis::connect(at).ask(&["SET", &format!("k{n}"), value]);
-            (said, began.elapsed())
+            (said, clock.now().since(began))
         };
         let clients: Vec<_> = (0..KEYS).map(|n| scope.spawn(move || set(n))).collect();
         clients.into_iter().map(|it| it.join().expect("it is answered")).collect()
@@ -142,12 +144,12 @@ fn while_a_disk_takes_seconds_for_a_sync_its_shard_is_read_and_others_go_on() {
     let (written, longest) = std::thread::scope(|scope| {
         let written = scope.spawn(|| set_all(at, "new"));
         // Reads of what is on disk wait for no sync, whoever writes.
-        let mut longest = Duration::ZERO;
+        let (mut clock, mut longest) = (Clock::new(), Duration::ZERO);
         while !written.is_finished() {
             for key in &read_only {
-                let asked = Instant::now();
+                let asked = clock.now();
                 assert_eq!(redis.ask(&["GET", key]), "kept");
-                longest = longest.max(asked.elapsed());
+                longest = longest.max(clock.now().since(asked));
             }
         }
         (written.join().expect("all are answered"), longest)

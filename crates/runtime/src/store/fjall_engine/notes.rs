@@ -13,7 +13,9 @@ use super::tree::{Direction, Tree, merge};
 use crate::store::StoreError;
 use cluster::PartitionId;
 use fjall::{OwnedWriteBatch, Slice};
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use hashbrown::HashMap;
+use std::collections::{BTreeMap, VecDeque};
+use std::hash::RandomState;
 use std::ops::ControlFlow;
 
 /// Records lie in a ring of so many slots, each over one that does not count any more.
@@ -26,8 +28,9 @@ const CHANGE_BYTES: usize = 96;
 pub(super) struct Notes {
     folded: Tree,
     records: Tree,
-    /// By partition, and then by the key in the tree.
-    changed: BTreeMap<PartitionId, HashMap<Slice, Change>>,
+    /// By partition, and then by the key in the tree. Clients choose parts of keys, so the hash is
+    /// one that they cannot know; whoever visits them sorts them.
+    changed: BTreeMap<PartitionId, HashMap<Slice, Change, RandomState>>,
     /// Keys whose change no record has yet.
     unrecorded: Vec<(PartitionId, Slice)>,
     /// Turns whose records count, the oldest first.
