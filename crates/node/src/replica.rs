@@ -3,6 +3,7 @@
 //! What it knows stands in parts that own it. What takes several of them is a file for each thing
 //! that a replica does.
 
+pub(crate) mod aside;
 pub(crate) mod batch;
 pub(crate) mod big;
 pub(crate) mod chain;
@@ -36,6 +37,7 @@ use crate::hot::delegation::recall::Recalls;
 use crate::hot::delegation::records::DelegationTable;
 use crate::hot::propagation::Propagations;
 use crate::hot::registrations::Registrations;
+use crate::replica::aside::Aside;
 use crate::replica::big::uploads::Uploads;
 use crate::replica::digest::Digest;
 use crate::replica::history::History;
@@ -77,6 +79,7 @@ pub(crate) struct Replica {
     /// What is held here, in a number.
     pub(crate) digest: Digest,
     pub(crate) pending: PendingWrites,
+    pub(crate) aside: Aside,
     /// As the last of the chain: which of them are on whose disks already.
     pub(crate) told: Told,
     /// How far a closed chain has united what is pending.
@@ -123,6 +126,7 @@ impl Replica {
             collected: Version::NONE,
             digest: Digest::default(),
             pending: PendingWrites::default(),
+            aside: Aside::default(),
             told: Told::default(),
             union: Union::default(),
             behind: Behind::default(),
