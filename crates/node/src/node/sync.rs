@@ -8,6 +8,7 @@
 use crate::engine::{Engine, EngineError};
 use crate::node::Node;
 use crate::node::syncs::{Statement, UnderWay};
+use crate::shard::waits::AgreedAtRisk;
 use cluster::{Mutant, PartitionId};
 use machine::Instant;
 use std::time::Duration;
@@ -65,6 +66,7 @@ impl<E: Engine> Node<E> {
         }
         self.replica_records.synced();
         (self.syncs.waits, self.syncs.late_at) = (false, None);
+        self.shard.agreed_at_risk.begin_sync();
         self.shard.held.append(&mut self.shard.late);
         self.syncs.under_way = Some(UnderWay {
             turn: self.syncs.ended,
@@ -96,6 +98,7 @@ impl<E: Engine> Node<E> {
     pub(crate) fn has_synced(&mut self) {
         self.replica_records.synced();
         (self.syncs.waits, self.syncs.replicas) = (false, false);
+        self.shard.agreed_at_risk = AgreedAtRisk::default();
         self.syncs.late_at = None;
         self.syncs.durable = self.syncs.ended;
         self.shard.counters.syncs += 1;
@@ -116,6 +119,7 @@ impl<E: Engine> Node<E> {
         self.shard.engine.end_sync(how)?;
         let Some(mut sync) = self.syncs.under_way.take() else { return Ok(()) };
         self.syncs.durable = sync.turn;
+        self.shard.agreed_at_risk.end_sync();
         if let Some(statement) = sync.statement {
             self.syncs.said = statement;
         }

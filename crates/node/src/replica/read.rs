@@ -58,7 +58,8 @@ impl Replica {
             return;
         }
         let place = self.member.key_ref(request, key);
-        let plain = request.hop_flags & hot == 0 && self.delegations.present(key).is_none();
+        let is_agreed = request.hop_flags & hot == 0 || !ctx.agreed_at_risk.is_so();
+        let plain = is_agreed && self.delegations.present(key).is_none();
         let waits = Waits::unless(plain && ctx.engine.is_durable(&place));
         let now = ctx.time;
         let (out, engine) = ctx.outbox_and_engine(waits);
