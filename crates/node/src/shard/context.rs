@@ -157,7 +157,7 @@ pub(crate) struct Context<'a, E> {
     pub(crate) late: Option<&'a mut Outbox>,
     /// Where it is noted which pending writes the next sync has, if somebody wants to know.
     pub(crate) noted: Option<&'a mut Vec<(PartitionId, Version)>>,
-    /// Answers that name a registration rest on this.
+    /// A tail that vouches rests on this.
     pub(crate) agreed_at_risk: &'a mut AgreedAtRisk,
     pub(crate) timers: &'a mut Timers,
     pub(crate) counters: &'a mut Counters,
