@@ -9,11 +9,6 @@ use crate::engine::Engine;
 use crate::replica::Replica;
 use crate::replica::notes::{aside_name, pending_name};
 use crate::shard::context::Context;
-use std::collections::BTreeMap;
-use wire::Version;
-
-/// Writes that are set aside, as their notes have them.
-pub(crate) type Aside = BTreeMap<Version, Box<[u8]>>;
 
 impl Replica {
     /// Sets aside all that is pending.
