@@ -14,6 +14,7 @@ use crate::decisions::Level;
 use crate::fences::Reach;
 use crate::ledger::Ledger;
 use crate::members::{Members, Standing};
+use crate::placement::{self, Change, Placement};
 use cluster::{
     KeyspaceId, Map, MaybeMutant, MemberReport, Mutant, NodeId, NodeReport, Partition, PartitionId,
     Report, Settled,
@@ -35,6 +36,8 @@ pub(crate) struct Chains {
     /// Learners that were heard to hold everything, and since when they are in the chain.
     caught_up: BTreeMap<PartitionId, (NodeId, Revision)>,
     intents: Intents,
+    /// What is to be changed because of the load, as long as the map shows only part of it.
+    changes: BTreeMap<PartitionId, Change>,
     leftovers: Leftovers,
     /// What the last step went by.
     outlook: Outlook,
@@ -69,6 +72,24 @@ impl Chains {
     pub(crate) fn note_lost(&mut self, node: NodeId, partition: PartitionId, revision: Revision) {
         self.leftovers.note_lost(node, partition, revision);
         self.disturb();
+    }
+
+    /// Looks whether anything is to be changed because of the load. The next step begins it, or it
+    /// is forgotten.
+    pub(crate) fn look_at_load(
+        &mut self,
+        ledger: &mut Ledger,
+        (seen, placement): (Seen<'_>, &mut Placement),
+    ) {
+        let outlook = seen.outlook(ledger);
+        let takers: Vec<NodeId> = outlook.takers().collect();
+        let Ledger { state, decisions, .. } = ledger;
+        let sight = seen.of_load(&state.map, (&outlook, &takers), &self.changes);
+        let changes = placement.look(&sight, decisions);
+        if !changes.is_empty() {
+            self.changes.extend(changes.into_iter().map(|it| (it.partition(), it)));
+            self.disturb();
+        }
     }
 
     /// How often a member of a chain that had settled was found to hold other than the rest.
@@ -138,6 +159,9 @@ impl Chains {
         let closed = map.partitions.iter().filter(|p| !p.open).map(|p| p.id);
         let closed: BTreeSet<PartitionId> = closed.collect();
         self.intents.retain(|id, _| closed.contains(id));
+        let copied = map.partitions.iter().filter(|p| p.has_learner).map(|p| p.id);
+        let copied: BTreeSet<PartitionId> = copied.collect();
+        self.changes.retain(|id, _| closed.contains(id) || copied.contains(id));
         let caught_up = map.partitions.iter().filter(|p| self.has_caught_up(p)).map(|p| p.id);
         let caught_up: BTreeSet<PartitionId> = caught_up.collect();
         self.caught_up.retain(|id, _| caught_up.contains(id));
@@ -145,12 +169,16 @@ impl Chains {
 
     /// Takes every step that can be taken now; tells whether there was anything new to look at. The
     /// last decision must be durable. O(partitions) if anything has changed, else O(nodes).
-    pub(crate) fn step(&mut self, ledger: &mut Ledger, seen: Seen<'_>) -> bool {
+    pub(crate) fn step(
+        &mut self,
+        ledger: &mut Ledger,
+        (seen, placement): (Seen<'_>, &Placement),
+    ) -> bool {
         let outlook = seen.outlook(ledger);
         if !self.stale && self.outlook == outlook {
             return false;
         }
-        let steps = self.steps(ledger, &outlook, seen);
+        let steps = self.steps(ledger, &outlook, (seen, placement));
         self.stale = false;
         self.outlook = outlook;
         self.take(ledger, seen.now, steps);
@@ -159,7 +187,12 @@ impl Chains {
     }
 
     /// The next step of every partition that can take one; those who lack most come first.
-    fn steps(&self, ledger: &Ledger, outlook: &Outlook, seen: Seen<'_>) -> Vec<(usize, Step)> {
+    fn steps(
+        &self,
+        ledger: &Ledger,
+        outlook: &Outlook,
+        (seen, placement): (Seen<'_>, &Placement),
+    ) -> Vec<(usize, Step)> {
         let map = &ledger.state.map;
         let keyspaces = map.keyspaces.iter().map(|k| (k.id, usize::from(k.replicas)));
         let replicas: BTreeMap<KeyspaceId, usize> = keyspaces.collect();
@@ -176,6 +209,7 @@ impl Chains {
                 compared: compared.as_ref(),
                 caught_up,
                 intent,
+                change: self.changes.get(&partition.id).copied(),
                 outlook,
                 leftovers,
                 tally,
@@ -207,7 +241,10 @@ impl Chains {
         if !steps.is_empty() {
             return steps;
         }
-        let moves = balance::moves(map, outlook, leftovers, tally.clone());
+        let takers: Vec<NodeId> = outlook.takers().collect();
+        let sight = seen.of_load(map, (outlook, &takers), &self.changes);
+        let burdens = placement.burdens(&sight);
+        let moves = balance::moves(map, outlook, leftovers, &burdens, tally.clone());
         let moves: Intents = moves.into_iter().collect();
         for (index, partition) in order {
             let Some(intent) = moves.get(&partition.id) else { continue };
@@ -273,7 +310,18 @@ impl Chains {
     }
 }
 
-impl Seen<'_> {
+impl<'a> Seen<'a> {
+    /// What placement looks at.
+    fn of_load(
+        self,
+        map: &'a Map,
+        (outlook, takers): (&'a Outlook, &'a [NodeId]),
+        under_way: &'a BTreeMap<PartitionId, Change>,
+    ) -> placement::Sight<'a> {
+        let Outlook { weights, paused, .. } = outlook;
+        placement::Sight { now: self.now, map, weights, takers, under_way, paused: *paused }
+    }
+
     fn outlook(&self, ledger: &Ledger) -> Outlook {
         let state = &ledger.state;
         let (now, members, mutant) = (self.now, self.members, self.mutant);

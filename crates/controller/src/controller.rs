@@ -8,6 +8,7 @@ use crate::hot::{self, Hot, HotNews};
 use crate::ledger::Ledger;
 use crate::members::{Contact, Granted, Members, Peer, Standing, bound, judge_switch};
 use crate::orders::{Orders, Sources};
+use crate::placement::Placement;
 use crate::saved::Saved;
 use crate::status::{Status, View, Watches};
 use crate::verify::Verifying;
@@ -37,6 +38,7 @@ pub struct Controller {
     pub(crate) watches: Watches,
     pub(crate) verifying: Verifying,
     pub(crate) hot: Hot,
+    pub(crate) placement: Placement,
     pub(crate) clock: ClusterClock,
     orders: Orders,
     /// When it began.
@@ -90,6 +92,7 @@ impl Controller {
             watches: Watches::default(),
             verifying: Verifying::default(),
             hot: Hot::default(),
+            placement: Placement::default(),
             clock,
             began: now,
             deposed_by: None,
@@ -412,7 +415,9 @@ impl Controller {
             }
             (Member::Switch(index), MemberReport::Switch(it)) => {
                 if accepted && index == state.map.active_switch {
-                    self.hot.hear_switch(now, (index, report.incarnation), it, decisions);
+                    let by = (index, report.incarnation);
+                    self.placement.hear_switch(now, by, it, (&state.map, self.hot.order()));
+                    self.hot.hear_switch(now, by, it, decisions);
                 }
             }
             (Member::Node(_), MemberReport::Switch(_))
@@ -463,7 +468,8 @@ impl Controller {
         self.look_at_absences();
         let (now, lease, mutant) = (self.now, self.config.lease, self.mutant);
         let seen = chains::Seen { now, members: &self.members, lease, mutant };
-        if self.chains.step(&mut self.ledger, seen) {
+        self.chains.look_at_load(&mut self.ledger, (seen, &mut self.placement));
+        if self.chains.step(&mut self.ledger, (seen, &self.placement)) {
             let map = &self.ledger.state.map;
             self.watches.keep_running(map);
             self.members.forgive_the_unplaced(map);

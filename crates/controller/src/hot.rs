@@ -26,6 +26,7 @@ use cluster::{
 pub(crate) use keys::named;
 use keys::{Key, Keys, generation};
 use load::Load;
+pub(crate) use load::per_second;
 use log::HotLog;
 use machine::Instant;
 use places::Places;
@@ -334,6 +335,11 @@ impl Hot {
     /// All that are in.
     pub(crate) fn keys(&self) -> impl Iterator<Item = (&KeyName, &Key)> {
         self.keys.iter()
+    }
+
+    /// The keys that are hot, with all that nodes and switches are to know of them.
+    pub(crate) fn order(&self) -> &HotOrder {
+        &self.order
     }
 
     /// Revision of the newest order that the active switch has; 0 for none.

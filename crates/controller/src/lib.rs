@@ -24,7 +24,9 @@
 //!
 //! - Hot keys get copies, of which the active switch hears first, and nodes when it has them.
 //!
-//! Deliberately absent so far: load does not count in where partitions lie, only their number does.
+//! - Where replicas lie and who answers reads follows the load, and else the number of replicas.
+//!
+//! Deliberately absent so far: partitions are not split or merged.
 
 mod absences;
 mod chains;
@@ -43,6 +45,7 @@ mod leases;
 mod ledger;
 mod members;
 mod orders;
+mod placement;
 mod rebuild;
 mod ring;
 mod saved;

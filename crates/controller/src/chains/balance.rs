@@ -2,11 +2,13 @@
 //!
 //! A replica moves only if the node that gets it is then less full, by what it can bear, than the
 //! node that gives it up was: among nodes of the same speed, if that one has at least two more. So
-//! each move makes the fuller of the two less full, and they cannot go round in circles.
+//! each move makes the fuller of the two less full, and they cannot go round in circles. Nor does a
+//! replica move to a node that would then have more to do than the one that it comes from.
 
 use super::leftovers::Leftovers;
 use super::plan::Outlook;
 use super::replica_counts::{Intent, Tally};
+use crate::placement::Burdens;
 use cluster::{Map, NodeId, Partition, PartitionId};
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -17,6 +19,7 @@ pub(crate) fn moves(
     map: &Map,
     outlook: &Outlook,
     leftovers: &Leftovers,
+    burdens: &Burdens<'_>,
     mut tally: Tally,
 ) -> Vec<(PartitionId, Intent)> {
     let mut moves = Vec::new();
@@ -30,7 +33,7 @@ pub(crate) fn moves(
     for taker in takers {
         let free = |p: &&Partition| !moving.contains(&p.id) && !leftovers.may_hold(taker, p.id);
         let free = map.partitions.iter().filter(free);
-        let offers = free.filter_map(|p| Some((p.id, offer(p, taker, outlook, &tally)?)));
+        let offers = free.filter_map(|p| Some((p.id, offer(p, taker, (outlook, burdens), &tally)?)));
         let best =
             offers.max_by_key(|(id, (from, _))| (full(outlook, &tally, *from), Reverse(*id)));
         let Some((partition, (from, intent))) = best else { continue };
@@ -61,7 +64,7 @@ fn fuller(outlook: &Outlook, tally: &Tally, node: NodeId) -> usize {
 fn offer(
     partition: &Partition,
     taker: NodeId,
-    outlook: &Outlook,
+    (outlook, burdens): (&Outlook, &Burdens<'_>),
     tally: &Tally,
 ) -> Option<(NodeId, Intent)> {
     let chain = &partition.chain;
@@ -70,7 +73,8 @@ fn offer(
         return None;
     }
     let fullest = |node: &NodeId| (full(outlook, tally, *node), Reverse(*node));
-    let from = chain.iter().copied().max_by_key(fullest)?;
+    let bears = |from: &NodeId| burdens.can_move(partition, (*from, taker));
+    let from = chain.iter().copied().filter(bears).max_by_key(fullest)?;
     if fuller(outlook, tally, taker) >= full(outlook, tally, from) {
         return None;
     }

@@ -15,6 +15,9 @@ const SEAT: usize = 840;
 pub(crate) struct Weights(BTreeMap<NodeId, u64>);
 
 impl Weights {
+    /// The weight of the fastest.
+    pub(crate) const FULL: u64 = WEIGHT_MAX;
+
     /// For nodes that serve so many requests per second; 0: it is not known, and such a node passes
     /// for one of the fastest.
     pub(crate) fn new(rates: impl Iterator<Item = (NodeId, u32)> + Clone) -> Self {
@@ -27,7 +30,8 @@ impl Weights {
         Self(weights.filter(|(_, weight)| *weight < WEIGHT_MAX).collect())
     }
 
-    fn of(&self, node: NodeId) -> u64 {
+    /// What a node bears, in eighths of what the fastest bears.
+    pub(crate) fn of(&self, node: NodeId) -> u64 {
         self.0.get(&node).copied().unwrap_or(WEIGHT_MAX)
     }
 

@@ -36,6 +36,10 @@ pub(super) fn explain(outlook: &Outlook, reason: Reason, steps: &[&Step]) -> (St
             format!("close partitions to compare what they hold: {some}"),
         ),
         Reason::Uneven => to_copy("nodes have more replicas than others"),
+        Reason::Loaded => (
+            "nodes have more to do than others".to_owned(),
+            format!("close partitions to change who does what: {some}"),
+        ),
         Reason::Unwanted => (
             "nodes of partitions are no longer wanted there".to_owned(),
             format!("close partitions to let them go: {some}"),

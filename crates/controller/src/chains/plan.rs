@@ -8,6 +8,7 @@ use super::compare::Comparison;
 use super::leftovers::Leftovers;
 use super::replica_counts::{Intent, Tally};
 use crate::decisions::Level;
+use crate::placement::Change;
 use cluster::{Away, Epoch, NodeId, Partition, Returned};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -80,6 +81,8 @@ pub(crate) struct Case<'a> {
     pub(crate) caught_up: bool,
     /// The copy that is to begin in it.
     pub(crate) intent: Option<Intent>,
+    /// What is to be changed of it because of its load.
+    pub(crate) change: Option<Change>,
     pub(crate) outlook: &'a Outlook,
     pub(crate) leftovers: &'a Leftovers,
     /// The shares of all nodes, without this partition.
@@ -116,6 +119,8 @@ pub(crate) enum Reason {
     Back,
     /// Closed: another node has fewer replicas.
     Uneven,
+    /// Closed: another node has less to do.
+    Loaded,
     /// Closed: a node of it is not wanted any longer.
     Unwanted,
     /// Opened: all of it has settled.
@@ -133,6 +138,7 @@ impl Reason {
             | Self::Ending
             | Self::Back
             | Self::Uneven
+            | Self::Loaded
             | Self::Unwanted
             | Self::Settled => Level::Usual,
         }
@@ -171,7 +177,7 @@ impl Case<'_> {
         let target = self.target();
         let reason = match self.back() {
             Some(_) => Reason::Back,
-            None => self.reason(&target)?,
+            None => self.reason(&target).or_else(|| self.turns(&target).then_some(Reason::Loaded))?,
         };
         let begins = target.copy.filter(|copy| partition.learner() != Some(copy.taker));
         let next = Partition { epoch: self.next_epoch(), open: false, ..partition.clone() };
@@ -309,10 +315,14 @@ impl Case<'_> {
     /// The first to go when there are too many: who does not answer, else the departing, else who
     /// is the fullest, else who came first.
     fn least_wanted(&self, members: &[NodeId]) -> Option<NodeId> {
+        let moves_from = match self.change {
+            Some(Change::Move { from, to, .. }) if members.contains(&to) => Some(from),
+            _ => None,
+        };
         let rank = |node: &&NodeId| {
             let Sight { serving, departing, .. } = self.sight(**node);
             let (full, since) = (self.with_one_more(**node), self.partition.since(**node));
-            (!serving, departing, full, Reverse(since), **node)
+            (!serving, departing, Some(**node) == moves_from, full, Reverse(since), **node)
         };
         members.iter().max_by_key(rank).copied()
     }
@@ -360,6 +370,9 @@ impl Case<'_> {
             let giver = kept.or_else(|| self.giver(members))?;
             return Some(Intent { giver, taker });
         }
+        if let Some(copy) = self.moving(members) {
+            return Some(copy);
+        }
         let whole = members.len() + self.absent(members) >= self.replicas;
         if whole && !self.is_anyone_departing(members) {
             return None;
@@ -371,6 +384,35 @@ impl Case<'_> {
         let takers = self.outlook.takers().filter(free);
         let taker = takers.min_by_key(|node| (self.with_one_more(*node), *node))?;
         Some(Intent { giver: self.giver(members)?, taker })
+    }
+
+    /// The copy that moves load to another node.
+    fn moving(&self, members: &[NodeId]) -> Option<Intent> {
+        let Some(Change::Move { from, to, .. }) = self.change else { return None };
+        let Sight { serving, departing, leaving, .. } = self.sight(to);
+        let fit = serving && !departing && !leaving && self.tally.of(to).can_take();
+        let strange =
+            !self.partition.concerns(to) && !self.leftovers.may_hold(to, self.partition.id);
+        if !fit || !strange || !members.contains(&from) {
+            return None;
+        }
+        Some(Intent { giver: self.giver(members)?, taker: to })
+    }
+
+    /// Whether another member is to be the tail.
+    fn turns(&self, target: &Target) -> bool {
+        let Some(Change::Turn { tail, .. }) = self.change else { return false };
+        self.partition.tail() != Some(tail) && target.members.contains(&tail)
+    }
+
+    /// Who is to be the tail because of the load.
+    fn wanted_tail(&self, members: &[NodeId]) -> Option<NodeId> {
+        let wanted = match self.change? {
+            Change::Turn { tail, .. } => tail,
+            Change::Move { to, tail: true, .. } => to,
+            Change::Move { .. } => self.partition.tail()?,
+        };
+        members.contains(&wanted).then_some(wanted)
     }
 
     /// Who gives a copy: one that gives no other.
@@ -391,8 +433,9 @@ impl Case<'_> {
         let evens_out = || members.iter().any(|member| full(*member) > full(node));
         let there = members.len() + self.absent(members);
         let missing = there < self.replicas || self.is_anyone_departing(members);
+        let moves = matches!(self.change, Some(Change::Move { to, .. }) if to == node);
         let Sight { departing, leaving, .. } = self.sight(node);
-        !departing && !leaving && (missing || evens_out())
+        !departing && !leaving && (missing || moves || evens_out())
     }
 
     fn is_anyone_departing(&self, members: &[NodeId]) -> bool {
@@ -419,7 +462,12 @@ impl Case<'_> {
             return Some(Reason::Short);
         }
         let leaving = self.is_anyone_departing(partition.members());
-        Some(if leaving { Reason::Leaving } else { Reason::Uneven })
+        let moves = self.moving(&target.members).is_some();
+        Some(match (leaving, moves) {
+            (true, _) => Reason::Leaving,
+            (false, true) => Reason::Loaded,
+            (false, false) => Reason::Uneven,
+        })
     }
 
     /// Opens it with the chain that it ought to have. The roles go to those who have the fewest for
@@ -428,9 +476,11 @@ impl Case<'_> {
         let Target { members, copy } = self.target();
         let share = |node: &NodeId| self.tally.of(*node);
         let (head, tail) = (self.partition.head(), self.partition.tail());
+        let wanted = self.wanted_tail(&members);
         let by_tails = |node: &&NodeId| {
             let silent = !self.sight(**node).serving;
-            (silent, share(node).tail_permille(), Some(**node) != tail, **node)
+            let unwanted = wanted.is_some() && wanted != Some(**node);
+            (silent, unwanted, share(node).tail_permille(), Some(**node) != tail, **node)
         };
         let tail = match copy {
             Some(Intent { giver, .. }) => Some(giver),

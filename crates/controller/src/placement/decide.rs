@@ -1,0 +1,294 @@
+//! What is to be changed: pure functions of what was counted and of the map.
+
+use super::loads::{Loads, Rate};
+use super::rest::Rests;
+use crate::chains::Weights;
+use cluster::{Map, NodeId, Partition, PartitionId};
+use machine::Instant;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+/// A node has too much from so many thousandths of the mean on.
+const UNEVEN_PERMILLE: u64 = 1_250;
+
+/// Load is even enough when nobody has more than so many.
+const EVEN_PERMILLE: u64 = 1_050;
+
+/// What a change has to take off the busier of its two nodes, in thousandths of the mean.
+const GAIN_PERMILLE: u64 = 50;
+
+/// Requests per second under which a node is never too busy: a hundredth of what a core serves.
+const FLOOR: u64 = 1_000;
+
+/// Changes decided at once.
+const CHANGES_MAX: usize = 16;
+
+/// A change of a partition that takes load from a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Change {
+    /// Another member becomes the tail.
+    Turn { partition: PartitionId, tail: NodeId },
+    /// A replica moves; `tail` if it answers reads.
+    Move { partition: PartitionId, from: NodeId, to: NodeId, tail: bool },
+}
+
+impl Change {
+    pub(crate) fn partition(&self) -> PartitionId {
+        match self {
+            Self::Turn { partition, .. } | Self::Move { partition, .. } => *partition,
+        }
+    }
+}
+
+impl fmt::Display for Change {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Turn { partition, tail } => {
+                write!(f, "have partition {partition} read at node {tail}")
+            }
+            Self::Move { partition, from, to, .. } => {
+                write!(f, "move partition {partition} from node {from} to node {to}")
+            }
+        }
+    }
+}
+
+/// What deciding goes by.
+pub(crate) struct Scene<'a> {
+    pub(super) now: Instant,
+    pub(super) map: &'a Map,
+    pub(super) loads: &'a Loads,
+    pub(super) weights: &'a Weights,
+    pub(super) takers: &'a [NodeId],
+    pub(super) rests: &'a Rests,
+    pub(super) under_way: &'a BTreeMap<PartitionId, Change>,
+}
+
+/// What each node has to do, in requests per second of a node of full weight.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Shares {
+    nodes: BTreeMap<NodeId, u64>,
+    /// By how many eighths each counts in the mean.
+    weights: BTreeMap<NodeId, u64>,
+}
+
+impl Shares {
+    pub(crate) fn of(&self, node: NodeId) -> u64 {
+        self.nodes.get(&node).copied().unwrap_or(0)
+    }
+
+    /// What each would have if all had as much as they can bear.
+    pub(crate) fn mean(&self) -> u64 {
+        let done = self.nodes.iter().map(|(node, load)| load * self.weight(*node));
+        let all: u64 = self.weights.values().sum();
+        done.sum::<u64>().checked_div(all).unwrap_or(0)
+    }
+
+    fn weight(&self, node: NodeId) -> u64 {
+        self.weights.get(&node).copied().unwrap_or(1)
+    }
+
+    fn busiest(&self, without: &BTreeSet<NodeId>) -> Option<(NodeId, u64)> {
+        let nodes = self.nodes.iter().filter(|(node, _)| !without.contains(node));
+        nodes.max_by_key(|(node, load)| (**load, std::cmp::Reverse(**node))).map(|(n, l)| (*n, *l))
+    }
+
+    /// What the busiest node has, in thousandths of the mean.
+    pub(crate) fn worst_permille(&self) -> u64 {
+        let (_, most) = self.busiest(&BTreeSet::new()).unwrap_or_default();
+        (most * 1_000).checked_div(self.mean()).unwrap_or(1_000)
+    }
+
+    pub(super) fn is_uneven(&self) -> bool {
+        let busiest = self.busiest(&BTreeSet::new());
+        busiest.is_some_and(|(_, load)| load >= FLOOR) && self.worst_permille() >= UNEVEN_PERMILLE
+    }
+
+    fn shift(&mut self, (from, to): (NodeId, NodeId), load: u64) {
+        let (less, more) = (self.as_borne(from, load), self.as_borne(to, load));
+        let from = self.nodes.entry(from).or_default();
+        *from = from.saturating_sub(less);
+        *self.nodes.entry(to).or_default() += more;
+    }
+
+    fn as_borne(&self, node: NodeId, load: u64) -> u64 {
+        load * Weights::FULL / self.weight(node)
+    }
+
+    /// What the busier of the two would have if so much load went from one to the other.
+    fn busier_after(&self, (from, to): (NodeId, NodeId), load: u64) -> u64 {
+        let rest = self.of(from).saturating_sub(self.as_borne(from, load));
+        rest.max(self.of(to) + self.as_borne(to, load))
+    }
+
+    /// In words.
+    pub(super) fn describe(&self) -> String {
+        let Some((node, most)) = self.busiest(&BTreeSet::new()) else {
+            return "no node has anything to do".into();
+        };
+        let (whole, part) = (self.worst_permille() / 1_000, self.worst_permille() % 1_000 / 10);
+        format!("node {node} has {most} requests/s, {whole}.{part:02} times the mean")
+    }
+}
+
+/// What moves of replicas would do to the load.
+pub(crate) struct Burdens<'a> {
+    scene: Scene<'a>,
+    shares: Shares,
+}
+
+impl Burdens<'_> {
+    /// Whether a replica can go from one node to another, which then has no more to do than the one
+    /// had.
+    pub(crate) fn can_move(&self, partition: &Partition, (from, to): (NodeId, NodeId)) -> bool {
+        let Self { scene, shares } = self;
+        let load = scene.load(partition, from);
+        scene.rests.may_go(scene.now, partition.id, to)
+            && (load == 0 || shares.busier_after((from, to), load) <= shares.of(from))
+    }
+}
+
+impl<'a> Scene<'a> {
+    pub(super) fn burdens(self) -> Burdens<'a> {
+        let shares = self.shares();
+        Burdens { scene: self, shares }
+    }
+
+    /// What a member has to do for a partition.
+    fn load(&self, partition: &Partition, node: NodeId) -> u64 {
+        let Rate { reads, writes } = self.loads.of(partition.id);
+        writes + if partition.tail() == Some(node) { reads } else { 0 }
+    }
+
+    /// What each node has to do when all that is under way has come to its end.
+    pub(super) fn shares(&self) -> Shares {
+        let nodes = self.map.nodes.iter().map(|it| it.id);
+        let weights = nodes.clone().filter(|node| self.counts(*node));
+        let weights = weights.map(|node| (node, self.weights.of(node))).collect();
+        let mut shares = Shares { nodes: nodes.map(|node| (node, 0)).collect(), weights };
+        for partition in &self.map.partitions {
+            for node in partition.members() {
+                let borne = shares.as_borne(*node, self.load(partition, *node));
+                *shares.nodes.entry(*node).or_default() += borne;
+            }
+            if let Some(change) = self.under_way.get(&partition.id) {
+                self.apply(&mut shares, partition, change);
+            }
+        }
+        shares
+    }
+
+    /// Whether a node is one of those that load is shared out to.
+    fn counts(&self, node: NodeId) -> bool {
+        self.takers.contains(&node)
+            || self.map.partitions.iter().any(|it| it.members().contains(&node))
+    }
+
+    /// What a change does to shares, as far as the map does not show it yet.
+    fn apply(&self, shares: &mut Shares, partition: &Partition, change: &Change) {
+        let Rate { reads, writes } = self.loads.of(partition.id);
+        let Some(now) = partition.tail() else { return };
+        match *change {
+            Change::Turn { tail, .. } => shares.shift((now, tail), reads),
+            Change::Move { from, to, tail, .. } => {
+                if partition.members().contains(&from) && !partition.members().contains(&to) {
+                    shares.shift((from, to), writes);
+                }
+                if tail {
+                    shares.shift((now, to), reads);
+                }
+            }
+        }
+    }
+
+    /// What is to be changed, and what each node has to do then.
+    pub(super) fn changes(&self) -> (Vec<Change>, Shares) {
+        let mut shares = self.shares();
+        let mut changes: Vec<Change> = Vec::new();
+        let (mut stuck, mut copying) = (BTreeSet::new(), self.copying());
+        let mut touched: BTreeSet<PartitionId> = self.under_way.keys().copied().collect();
+        let even = shares.mean() * EVEN_PERMILLE / 1_000;
+        while changes.len() < CHANGES_MAX
+            && let Some((node, load)) = shares.busiest(&stuck)
+            && load > even.max(FLOOR)
+        {
+            let free: Vec<&Partition> = self.free(node, &touched).collect();
+            let turn = self.best_turn(node, &free, &shares);
+            let Some(change) = turn.or_else(|| self.best_move(node, &free, &shares, &copying))
+            else {
+                stuck.insert(node);
+                continue;
+            };
+            let partition = free.iter().find(|it| it.id == change.partition());
+            self.apply(&mut shares, partition.expect("it is one of these"), &change);
+            touched.insert(change.partition());
+            if let Change::Move { from, to, .. } = change {
+                copying.extend([from, to]);
+            }
+            changes.push(change);
+        }
+        (changes, shares)
+    }
+
+    /// Nodes that give or take a copy: that slows down what clients ask of them.
+    fn copying(&self) -> BTreeSet<NodeId> {
+        let running = self.map.partitions.iter().filter(|it| it.has_learner);
+        running.flat_map(|it| [it.tail(), it.learner()]).flatten().collect()
+    }
+
+    /// Partitions of a node that can be changed.
+    fn free(&self, node: NodeId, touched: &BTreeSet<PartitionId>) -> impl Iterator<Item = &Partition> {
+        self.map.partitions.iter().filter(move |it| {
+            it.open
+                && !it.has_learner
+                && it.members().contains(&node)
+                && !touched.contains(&it.id)
+                && self.loads.is_settled(it.id)
+                && !self.rests.rests(self.now, it.id)
+        })
+    }
+
+    /// Whether the busier of two nodes would be relieved by enough.
+    fn gains(&self, shares: &Shares, (from, to): (NodeId, NodeId), load: u64) -> Option<u64> {
+        let after = shares.busier_after((from, to), load);
+        let gain = shares.mean() * GAIN_PERMILLE / 1_000;
+        (load > 0 && after + gain.max(1) <= shares.of(from)).then_some(after)
+    }
+
+    fn best_turn(&self, node: NodeId, free: &[&Partition], shares: &Shares) -> Option<Change> {
+        let mine = free.iter().filter(|it| it.tail() == Some(node));
+        let turns = mine.flat_map(|it| {
+            let Rate { reads, .. } = self.loads.of(it.id);
+            let others = it.members().iter().filter(|other| **other != node);
+            others.filter_map(move |tail| {
+                let after = self.gains(shares, (node, *tail), reads)?;
+                Some((after, Change::Turn { partition: it.id, tail: *tail }))
+            })
+        });
+        turns.min_by_key(|(after, change)| (*after, change.partition())).map(|it| it.1)
+    }
+
+    fn best_move(
+        &self,
+        node: NodeId,
+        free: &[&Partition],
+        shares: &Shares,
+        copying: &BTreeSet<NodeId>,
+    ) -> Option<Change> {
+        if copying.contains(&node) {
+            return None;
+        }
+        let takers = self.takers.iter().filter(|it| !copying.contains(it));
+        // Among nodes that are no member, only the least busy matters.
+        let moves = free.iter().filter(|it| it.chain.len() < wire::CHAIN_MAX).filter_map(|it| {
+            let strange = |taker: &&NodeId| {
+                !it.concerns(**taker) && self.rests.may_go(self.now, it.id, **taker)
+            };
+            let to = *takers.clone().filter(strange).min_by_key(|to| (shares.of(**to), **to))?;
+            let tail = it.tail() == Some(node);
+            let after = self.gains(shares, (node, to), self.load(it, node))?;
+            Some((after, Change::Move { partition: it.id, from: node, to, tail }))
+        });
+        moves.min_by_key(|(after, change)| (*after, change.partition())).map(|it| it.1)
+    }
+}

@@ -1,0 +1,180 @@
+//! What partitions are asked for, as the active switch counts it.
+
+use crate::hot::per_second;
+use cluster::{
+    Epoch, HotOrder, Incarnation, KeyspaceId, Map, Partition, PartitionId, SwitchCounters,
+};
+use machine::Instant;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// A sample is taken over this much time at least.
+const PERIOD: Duration = Duration::from_secs(1);
+
+/// Samples that say nothing of a partition after it has changed: it was closed, and what clients
+/// sent again comes all at once.
+const UNSETTLED: u8 = 2;
+
+/// Requests for a partition per second, without those that copies of hot keys answered and those
+/// that went to chains of their own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Rate {
+    pub(crate) reads: u64,
+    pub(crate) writes: u64,
+}
+
+/// What was counted, and the rates that follow from it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Loads {
+    /// Which switch in which incarnation counts.
+    by: Option<(u16, Incarnation)>,
+    at: Option<Instant>,
+    partitions: BTreeMap<PartitionId, Counted>,
+    hot: BTreeMap<(KeyspaceId, u64), Away>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Counted {
+    epoch: Epoch,
+    counted: Rate,
+    rate: Option<Rate>,
+    /// Samples that are still to be left out.
+    unsettled: u8,
+}
+
+/// Requests for a hot key that went elsewhere than to its partition's chain.
+#[derive(Clone, Copy, Debug, Default)]
+struct Away {
+    reads: u64,
+    writes: u64,
+}
+
+impl Rate {
+    fn since(self, before: Self) -> Self {
+        let Self { reads, writes } = before;
+        Self {
+            reads: self.reads.saturating_sub(reads),
+            writes: self.writes.saturating_sub(writes),
+        }
+    }
+
+    fn without(self, away: Away) -> Self {
+        self.since(Self { reads: away.reads, writes: away.writes })
+    }
+
+    fn per_second(self, time: Duration) -> Self {
+        let of = |events| per_second(events, time);
+        Self { reads: of(self.reads), writes: of(self.writes) }
+    }
+
+    fn mean(self, other: Self) -> Self {
+        let mean = |one: u64, other: u64| one.midpoint(other);
+        Self { reads: mean(self.reads, other.reads), writes: mean(self.writes, other.writes) }
+    }
+}
+
+impl Loads {
+    /// Takes what a switch has counted; says whether that made a sample.
+    pub(super) fn note(
+        &mut self,
+        now: Instant,
+        by: (u16, Incarnation),
+        counters: &SwitchCounters,
+        (map, hot): (&Map, &HotOrder),
+    ) -> bool {
+        if self.by != Some(by) {
+            // Another one counts from where nobody knows.
+            *self = Self { by: Some(by), partitions: std::mem::take(&mut self.partitions), ..Self::default() };
+            self.begin(now, counters, map);
+            return false;
+        }
+        let time = self.at.map_or(PERIOD, |at| now.since(at));
+        if time < PERIOD {
+            return false;
+        }
+        self.at = Some(now);
+        let away = self.away(counters, (map, hot));
+        let places: BTreeMap<PartitionId, &Partition> =
+            map.partitions.iter().map(|it| (it.id, it)).collect();
+        self.partitions.retain(|id, _| places.contains_key(id));
+        for count in &counters.partitions {
+            let Some(partition) = places.get(&count.partition) else { continue };
+            let counted = Rate { reads: count.reads, writes: count.writes };
+            let fresh =
+                Counted { epoch: partition.epoch, counted, rate: None, unsettled: UNSETTLED };
+            let Some(known) = self.partitions.get_mut(&count.partition) else {
+                self.partitions.insert(count.partition, fresh);
+                continue;
+            };
+            let seen = counted.since(known.counted);
+            known.counted = counted;
+            if known.epoch != partition.epoch {
+                (known.epoch, known.unsettled) = (partition.epoch, UNSETTLED);
+            } else if known.unsettled > 0 {
+                known.unsettled -= 1;
+            } else {
+                let away = away.get(&count.partition).copied().unwrap_or_default();
+                let seen = seen.without(away).per_second(time);
+                known.rate = Some(known.rate.map_or(seen, |rate| rate.mean(seen)));
+            }
+        }
+        true
+    }
+
+    fn begin(&mut self, now: Instant, counters: &SwitchCounters, map: &Map) {
+        self.at = Some(now);
+        for count in &counters.partitions {
+            let Some(partition) = map.partitions.iter().find(|it| it.id == count.partition) else {
+                continue;
+            };
+            let counted = Rate { reads: count.reads, writes: count.writes };
+            let rate = self.partitions.get(&count.partition).and_then(|it| it.rate);
+            let fresh =
+                Counted { epoch: partition.epoch, counted, rate, unsettled: UNSETTLED };
+            self.partitions.insert(count.partition, fresh);
+        }
+    }
+
+    /// Of each partition what has gone elsewhere since the last sample.
+    fn away(
+        &mut self,
+        counters: &SwitchCounters,
+        (map, hot): (&Map, &HotOrder),
+    ) -> BTreeMap<PartitionId, Away> {
+        let before = std::mem::take(&mut self.hot);
+        let mut away: BTreeMap<PartitionId, Away> = BTreeMap::new();
+        for count in &counters.hot {
+            let name = (count.keyspace, count.keyhash);
+            let Some(entry) = hot.keys.iter().find(|it| (it.keyspace, it.keyhash) == name) else {
+                continue;
+            };
+            let writes = if entry.delegation.is_some() { count.writes } else { 0 };
+            let now = Away { reads: count.spread, writes };
+            self.hot.insert(name, now);
+            // A key that has just come in was counted from nothing.
+            let known = before.get(&name).copied().unwrap_or_default();
+            let holds =
+                |it: &&Partition| it.keyspace == entry.keyspace && it.holds(entry.match_value);
+            let Some(partition) = map.partitions.iter().find(holds) else { continue };
+            let sum = away.entry(partition.id).or_default();
+            sum.reads += now.reads.saturating_sub(known.reads);
+            sum.writes += now.writes.saturating_sub(known.writes);
+        }
+        away
+    }
+
+    /// The rate of a partition; the last before it changed, if it just has.
+    pub(super) fn of(&self, partition: PartitionId) -> Rate {
+        self.partitions.get(&partition).and_then(|it| it.rate).unwrap_or_default()
+    }
+
+    /// Whether that is what the partition is asked for as it is now.
+    pub(super) fn is_settled(&self, partition: PartitionId) -> bool {
+        let known = self.partitions.get(&partition);
+        known.is_some_and(|it| it.unsettled == 0 && it.rate.is_some())
+    }
+
+    pub(super) fn rates(&self) -> impl Iterator<Item = (PartitionId, Rate)> {
+        self.partitions.iter().filter_map(|(id, it)| Some((*id, it.rate?)))
+    }
+}
