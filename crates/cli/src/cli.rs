@@ -2,8 +2,8 @@
 
 use crate::command::{
     bench, cas, cluster, completion, controller, del, demo, doctor, explain, export, gateway, get,
-    hot, import, incr, keyspace, lab, mdel, mget, mset, node, put, scan, sim, status, switch, top,
-    up, wire,
+    hot, import, incr, keyspace, lab, mdel, mget, mset, node, placement, put, scan, sim, status,
+    switch, top, up, wire,
 };
 use clap::{CommandFactory as _, Parser, Subcommand};
 use console::exit::{EXIT_CODES, Failure, Verdict};
@@ -41,6 +41,7 @@ enum Command {
     Keyspace(keyspace::Args),
     Cluster(cluster::Args),
     Hot(hot::Args),
+    Placement(placement::Args),
     Top(top::Args),
     Explain(explain::Args),
     Bench(Box<bench::Args>),
@@ -80,6 +81,7 @@ impl Cli {
             Command::Keyspace(args) => args.run(&shared),
             Command::Cluster(args) => args.run(&shared),
             Command::Hot(args) => args.run(&shared),
+            Command::Placement(args) => args.run(&shared),
             Command::Top(args) => args.run(&shared),
             Command::Explain(args) => args.run(&shared),
             Command::Bench(args) => args.run(&shared),

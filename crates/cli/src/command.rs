@@ -24,6 +24,7 @@ pub(crate) mod mget;
 pub(crate) mod mset;
 pub(crate) mod node;
 pub(crate) mod pages;
+pub(crate) mod placement;
 pub(crate) mod put;
 pub(crate) mod role;
 pub(crate) mod scan;

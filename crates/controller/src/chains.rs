@@ -1,20 +1,19 @@
 //! Changing chains: close, settle, open, for all partitions that can take a step at once.
 
 mod balance;
-mod capacity;
 mod compare;
 mod explain;
 mod leftovers;
 mod plan;
 mod replica_counts;
 
-pub(crate) use capacity::Weights;
-
+use crate::capacity::Weights;
 use crate::decisions::Level;
 use crate::fences::Reach;
 use crate::ledger::Ledger;
 use crate::members::{Members, Standing};
-use crate::placement::{self, Change, Placement};
+use crate::placement::{self, Change, Placement, PlacementStatus};
+use crate::saved::Saved;
 use cluster::{
     KeyspaceId, Map, MaybeMutant, MemberReport, Mutant, NodeId, NodeReport, Partition, PartitionId,
     Report, Settled,
@@ -81,15 +80,26 @@ impl Chains {
         ledger: &mut Ledger,
         (seen, placement): (Seen<'_>, &mut Placement),
     ) {
-        let outlook = seen.outlook(ledger);
-        let takers: Vec<NodeId> = outlook.takers().collect();
         let Ledger { state, decisions, .. } = ledger;
+        let outlook = seen.outlook(state);
+        let takers: Vec<NodeId> = outlook.takers().collect();
         let sight = seen.of_load(&state.map, (&outlook, &takers), &self.changes);
         let changes = placement.look(&sight, decisions);
         if !changes.is_empty() {
             self.changes.extend(changes.into_iter().map(|it| (it.partition(), it)));
             self.disturb();
         }
+    }
+
+    /// Who has how much to do, and what is changed because of it.
+    pub(crate) fn placement_status(
+        &self,
+        state: &Saved,
+        (seen, placement): (Seen<'_>, &Placement),
+    ) -> PlacementStatus {
+        let outlook = seen.outlook(state);
+        let takers: Vec<NodeId> = outlook.takers().collect();
+        placement.status(&seen.of_load(&state.map, (&outlook, &takers), &self.changes))
     }
 
     /// How often a member of a chain that had settled was found to hold other than the rest.
@@ -174,7 +184,7 @@ impl Chains {
         ledger: &mut Ledger,
         (seen, placement): (Seen<'_>, &Placement),
     ) -> bool {
-        let outlook = seen.outlook(ledger);
+        let outlook = seen.outlook(&ledger.state);
         if !self.stale && self.outlook == outlook {
             return false;
         }
@@ -322,8 +332,7 @@ impl<'a> Seen<'a> {
         placement::Sight { now: self.now, map, weights, takers, under_way, paused: *paused }
     }
 
-    fn outlook(&self, ledger: &Ledger) -> Outlook {
-        let state = &ledger.state;
+    fn outlook(&self, state: &Saved) -> Outlook {
         let (now, members, mutant) = (self.now, self.members, self.mutant);
         let reach = Reach { now, state, members, mutant };
         let nodes = state.map.nodes.iter().filter_map(|node| {

@@ -281,6 +281,8 @@ impl Controller {
     /// How everything stands, for people and dashboards. O(partitions).
     #[must_use]
     pub fn status(&self, now: Instant) -> Status {
+        let (lease, mutant) = (self.config.lease, self.mutant);
+        let seen = chains::Seen { now, members: &self.members, lease, mutant };
         let view = View {
             now,
             state: &self.ledger.state,
@@ -290,6 +292,7 @@ impl Controller {
             verifying: &self.verifying,
             decisions: &self.ledger.decisions,
             hot: &self.hot,
+            placement: self.chains.placement_status(&self.ledger.state, (seen, &self.placement)),
             clock: &self.clock,
             orders: self.orders.sent,
             lease_ms: self.config.lease_ms(),

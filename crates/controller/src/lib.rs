@@ -29,6 +29,7 @@
 //! Deliberately absent so far: partitions are not split or merged.
 
 mod absences;
+mod capacity;
 mod chains;
 mod clock;
 mod commands;
@@ -64,6 +65,7 @@ pub use controller::Controller;
 pub use decisions::{DECISIONS_MAX, Decision};
 pub use hot::{HOT_DECISIONS_MAX, HotAction, HotDecision, HotEffect, HotNews};
 pub use keyspace::{CreateError, KeyspaceSpec};
+pub use placement::{Change as PlacementChange, NodeBurden, PartitionRate, PlacementStatus};
 pub use rebuild::{Basis, NodePart, PartitionPart, RebuildError, Rebuilt, rebuild};
 pub use saved::{FORMAT, Saved};
 pub use status::{

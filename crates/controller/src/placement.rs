@@ -17,15 +17,17 @@
 mod decide;
 mod loads;
 mod rest;
+mod status;
 
-pub(crate) use decide::{Burdens, Change};
-pub(crate) use loads::Rate;
+pub use decide::Change;
+pub(crate) use decide::Burdens;
+pub use status::{NodeBurden, PartitionRate, PlacementStatus};
 
-use crate::chains::Weights;
+use crate::capacity::Weights;
 use crate::decisions::{Decisions, Level};
 use cluster::{HotOrder, Incarnation, Map, NodeId, PartitionId, SwitchCounters};
 use decide::{Scene, Shares};
-use loads::Loads;
+use loads::{Loads, Rate};
 use machine::Instant;
 use rest::Rests;
 use std::collections::BTreeMap;
@@ -71,14 +73,24 @@ impl Placement {
         self.news |= self.loads.note(now, by, counters, (map, hot));
     }
 
-    /// What each partition is asked for, as far as that is known.
-    pub(crate) fn rates(&self) -> impl Iterator<Item = (PartitionId, Rate)> {
-        self.loads.rates()
-    }
-
     /// What each node has to do by that, when all that is under way has come to its end.
     pub(crate) fn shares(&self, sight: &Sight<'_>) -> Shares {
         self.scene(sight).shares()
+    }
+
+    /// Where it stands, for people, and what would be changed if nothing were waited for.
+    pub(crate) fn status(&self, sight: &Sight<'_>) -> PlacementStatus {
+        let rate = |(partition, Rate { reads, writes })| PartitionRate { partition, reads, writes };
+        let burden = |(node, load, permille)| NodeBurden { node, load, permille };
+        let scene = self.scene(sight);
+        let (planned, after) = scene.changes();
+        PlacementStatus {
+            partitions: self.loads.rates().map(rate).collect(),
+            nodes: scene.shares().all().map(burden).collect(),
+            under_way: sight.under_way.values().copied().collect(),
+            planned,
+            predicted: after.all().map(burden).collect(),
+        }
     }
 
     /// The same, to tell which replicas can be moved for other reasons.

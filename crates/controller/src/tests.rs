@@ -14,6 +14,7 @@ mod member;
 mod membership;
 mod operators;
 mod orders;
+mod placement;
 mod properties;
 mod rebuild;
 mod switches;

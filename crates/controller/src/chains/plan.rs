@@ -3,10 +3,10 @@
 //! Nothing is remembered about why a partition was closed. When all of it has settled, what it is
 //! to open as is worked out from what is seen then, by the same rules by which it was closed.
 
-use super::capacity::Weights;
 use super::compare::Comparison;
 use super::leftovers::Leftovers;
 use super::replica_counts::{Intent, Tally};
+use crate::capacity::Weights;
 use crate::decisions::Level;
 use crate::placement::Change;
 use cluster::{Away, Epoch, NodeId, Partition, Returned};

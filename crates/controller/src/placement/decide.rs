@@ -2,9 +2,10 @@
 
 use super::loads::{Loads, Rate};
 use super::rest::Rests;
-use crate::chains::Weights;
+use crate::capacity::Weights;
 use cluster::{Map, NodeId, Partition, PartitionId};
 use machine::Instant;
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
@@ -14,8 +15,12 @@ const UNEVEN_PERMILLE: u64 = 1_250;
 /// Load is even enough when nobody has more than so many.
 const EVEN_PERMILLE: u64 = 1_050;
 
-/// What a change has to take off the busier of its two nodes, in thousandths of the mean.
-const GAIN_PERMILLE: u64 = 50;
+/// What another tail has to take off the busier of two nodes, in thousandths of the mean: it costs
+/// a partition some milliseconds.
+const TURN_GAIN_PERMILLE: u64 = 10;
+
+/// What a move has to take off, which copies all of a partition.
+const MOVE_GAIN_PERMILLE: u64 = 20;
 
 /// Requests per second under which a node is never too busy: a hundredth of what a core serves.
 const FLOOR: u64 = 1_000;
@@ -24,16 +29,33 @@ const FLOOR: u64 = 1_000;
 const CHANGES_MAX: usize = 16;
 
 /// A change of a partition that takes load from a node.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Change {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "change", rename_all = "snake_case")]
+pub enum Change {
     /// Another member becomes the tail.
-    Turn { partition: PartitionId, tail: NodeId },
-    /// A replica moves; `tail` if it answers reads.
-    Move { partition: PartitionId, from: NodeId, to: NodeId, tail: bool },
+    Turn {
+        /// Of which partition.
+        partition: PartitionId,
+        /// Which member.
+        tail: NodeId,
+    },
+    /// A replica moves.
+    Move {
+        /// Of which partition.
+        partition: PartitionId,
+        /// Which node gives it up.
+        from: NodeId,
+        /// Which node gets it.
+        to: NodeId,
+        /// Whether it answers reads.
+        tail: bool,
+    },
 }
 
 impl Change {
-    pub(crate) fn partition(&self) -> PartitionId {
+    /// Which partition changes.
+    #[must_use]
+    pub fn partition(&self) -> PartitionId {
         match self {
             Self::Turn { partition, .. } | Self::Move { partition, .. } => *partition,
         }
@@ -91,6 +113,13 @@ impl Shares {
     fn busiest(&self, without: &BTreeSet<NodeId>) -> Option<(NodeId, u64)> {
         let nodes = self.nodes.iter().filter(|(node, _)| !without.contains(node));
         nodes.max_by_key(|(node, load)| (**load, std::cmp::Reverse(**node))).map(|(n, l)| (*n, *l))
+    }
+
+    /// What each node has, and that in thousandths of the mean.
+    pub(super) fn all(&self) -> impl Iterator<Item = (NodeId, u64, u64)> {
+        let mean = self.mean();
+        let permille = move |load: u64| (load * 1_000).checked_div(mean).unwrap_or(0);
+        self.nodes.iter().map(move |(node, load)| (*node, *load, permille(*load)))
     }
 
     /// What the busiest node has, in thousandths of the mean.
@@ -249,9 +278,13 @@ impl<'a> Scene<'a> {
     }
 
     /// Whether the busier of two nodes would be relieved by enough.
-    fn gains(&self, shares: &Shares, (from, to): (NodeId, NodeId), load: u64) -> Option<u64> {
+    fn gains(
+        shares: &Shares,
+        (from, to): (NodeId, NodeId),
+        (load, permille): (u64, u64),
+    ) -> Option<u64> {
         let after = shares.busier_after((from, to), load);
-        let gain = shares.mean() * GAIN_PERMILLE / 1_000;
+        let gain = shares.mean() * permille / 1_000;
         (load > 0 && after + gain.max(1) <= shares.of(from)).then_some(after)
     }
 
@@ -261,7 +294,7 @@ impl<'a> Scene<'a> {
             let Rate { reads, .. } = self.loads.of(it.id);
             let others = it.members().iter().filter(|other| **other != node);
             others.filter_map(move |tail| {
-                let after = self.gains(shares, (node, *tail), reads)?;
+                let after = Self::gains(shares, (node, *tail), (reads, TURN_GAIN_PERMILLE))?;
                 Some((after, Change::Turn { partition: it.id, tail: *tail }))
             })
         });
@@ -286,7 +319,7 @@ impl<'a> Scene<'a> {
             };
             let to = *takers.clone().filter(strange).min_by_key(|to| (shares.of(**to), **to))?;
             let tail = it.tail() == Some(node);
-            let after = self.gains(shares, (node, to), self.load(it, node))?;
+            let after = Self::gains(shares, (node, to), (self.load(it, node), MOVE_GAIN_PERMILLE))?;
             Some((after, Change::Move { partition: it.id, from: node, to, tail }))
         });
         moves.min_by_key(|(after, change)| (*after, change.partition())).map(|it| it.1)

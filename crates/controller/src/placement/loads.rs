@@ -9,7 +9,11 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// A sample is taken over this much time at least.
-const PERIOD: Duration = Duration::from_secs(1);
+const PERIOD: Duration = Duration::from_millis(500);
+
+/// A rate is the mean of so many samples: what flips from one to the next, or every second, looks
+/// steady.
+const SAMPLES: usize = 4;
 
 /// Samples that say nothing of a partition after it has changed: it was closed, and what clients
 /// sent again comes all at once.
@@ -37,7 +41,12 @@ pub(crate) struct Loads {
 struct Counted {
     epoch: Epoch,
     counted: Rate,
-    rate: Option<Rate>,
+    /// The last ones, per second; the oldest is overwritten.
+    samples: [Rate; SAMPLES],
+    /// How many there were since it changed.
+    taken: usize,
+    /// Of before it changed.
+    before: Option<Rate>,
     /// Samples that are still to be left out.
     unsettled: u8,
 }
@@ -67,9 +76,40 @@ impl Rate {
         Self { reads: of(self.reads), writes: of(self.writes) }
     }
 
-    fn mean(self, other: Self) -> Self {
-        let mean = |one: u64, other: u64| one.midpoint(other);
-        Self { reads: mean(self.reads, other.reads), writes: mean(self.writes, other.writes) }
+}
+
+impl Counted {
+    fn new(epoch: Epoch, counted: Rate) -> Self {
+        let (samples, unsettled) = ([Rate::default(); SAMPLES], UNSETTLED);
+        Self { epoch, counted, samples, taken: 0, before: None, unsettled }
+    }
+
+    /// The partition was changed, or somebody else counts.
+    fn begin_again(&mut self) {
+        (self.before, self.taken, self.unsettled) = (self.rate(), 0, UNSETTLED);
+    }
+
+    fn take(&mut self, sample: Rate) {
+        if self.unsettled > 0 {
+            self.unsettled -= 1;
+            return;
+        }
+        if let Some(place) = self.samples.get_mut(self.taken % SAMPLES) {
+            *place = sample;
+        }
+        self.taken += 1;
+    }
+
+    fn is_settled(&self) -> bool {
+        self.taken >= SAMPLES
+    }
+
+    fn rate(&self) -> Option<Rate> {
+        if !self.is_settled() {
+            return self.before;
+        }
+        let mean = |of: fn(&Rate) -> u64| self.samples.iter().map(of).sum::<u64>() / SAMPLES as u64;
+        Some(Rate { reads: mean(|it| it.reads), writes: mean(|it| it.writes) })
     }
 }
 
@@ -100,22 +140,19 @@ impl Loads {
         for count in &counters.partitions {
             let Some(partition) = places.get(&count.partition) else { continue };
             let counted = Rate { reads: count.reads, writes: count.writes };
-            let fresh =
-                Counted { epoch: partition.epoch, counted, rate: None, unsettled: UNSETTLED };
             let Some(known) = self.partitions.get_mut(&count.partition) else {
+                let fresh = Counted::new(partition.epoch, counted);
                 self.partitions.insert(count.partition, fresh);
                 continue;
             };
             let seen = counted.since(known.counted);
             known.counted = counted;
             if known.epoch != partition.epoch {
-                (known.epoch, known.unsettled) = (partition.epoch, UNSETTLED);
-            } else if known.unsettled > 0 {
-                known.unsettled -= 1;
+                known.epoch = partition.epoch;
+                known.begin_again();
             } else {
                 let away = away.get(&count.partition).copied().unwrap_or_default();
-                let seen = seen.without(away).per_second(time);
-                known.rate = Some(known.rate.map_or(seen, |rate| rate.mean(seen)));
+                known.take(seen.without(away).per_second(time));
             }
         }
         true
@@ -128,10 +165,10 @@ impl Loads {
                 continue;
             };
             let counted = Rate { reads: count.reads, writes: count.writes };
-            let rate = self.partitions.get(&count.partition).and_then(|it| it.rate);
-            let fresh =
-                Counted { epoch: partition.epoch, counted, rate, unsettled: UNSETTLED };
-            self.partitions.insert(count.partition, fresh);
+            let fresh = Counted::new(partition.epoch, counted);
+            let known = self.partitions.entry(count.partition).or_insert(fresh);
+            (known.epoch, known.counted) = (partition.epoch, counted);
+            known.begin_again();
         }
     }
 
@@ -165,16 +202,15 @@ impl Loads {
 
     /// The rate of a partition; the last before it changed, if it just has.
     pub(super) fn of(&self, partition: PartitionId) -> Rate {
-        self.partitions.get(&partition).and_then(|it| it.rate).unwrap_or_default()
+        self.partitions.get(&partition).and_then(Counted::rate).unwrap_or_default()
     }
 
     /// Whether that is what the partition is asked for as it is now.
     pub(super) fn is_settled(&self, partition: PartitionId) -> bool {
-        let known = self.partitions.get(&partition);
-        known.is_some_and(|it| it.unsettled == 0 && it.rate.is_some())
+        self.partitions.get(&partition).is_some_and(Counted::is_settled)
     }
 
     pub(super) fn rates(&self) -> impl Iterator<Item = (PartitionId, Rate)> {
-        self.partitions.iter().filter_map(|(id, it)| Some((*id, it.rate?)))
+        self.partitions.iter().filter_map(|(id, it)| Some((*id, it.rate()?)))
     }
 }

@@ -70,11 +70,11 @@ mod tests {
         for seconds in [10, 20, 40, 80, 160, 320, 600, 600] {
             assert!(!rests.rests(now, ONE));
             rests.note(now, &turn);
-            now += Duration::from_secs(seconds) - Duration::from_nanos(1);
+            now = now + (Duration::from_secs(seconds) - Duration::from_nanos(1));
             assert!(rests.rests(now, ONE), "{seconds} s");
-            now += Duration::from_nanos(1);
+            now = now + Duration::from_nanos(1);
         }
-        now += REST_MAX;
+        now = now + REST_MAX;
         rests.forget_old(now);
         rests.note(now, &turn);
         assert!(!rests.rests(now + REST, ONE), "it begins anew");
@@ -85,7 +85,7 @@ mod tests {
         let mut rests = Rests::default();
         let now = Instant::from_unix_ms(0);
         rests.note(now, &Change::Move { partition: ONE, from: NodeId(1), to: NodeId(2), tail: true });
-        let minutes = |n| now + Duration::from_secs(60 * n);
+        let minutes = |n: u64| now + Duration::from_secs(60 * n);
         assert!(!rests.may_go(minutes(9), ONE, NodeId(1)));
         assert!(rests.may_go(minutes(9), ONE, NodeId(3)));
         assert!(rests.may_go(minutes(9), PartitionId(2), NodeId(1)));

@@ -6,6 +6,7 @@ use cluster::{
     ClusterId, Epoch, Findings, HotKey, HotPolicy, KeyspaceId, KeyspaceKind, Match, Member, NodeId,
     PartitionId, Resources, Term, Versions, Volume,
 };
+use crate::placement::PlacementStatus;
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 use wire::{DelegationId, Revision};
@@ -81,6 +82,9 @@ pub struct Status {
     /// Revision of the hot keys that the active switch has; 0 for none.
     #[serde(default)]
     pub hot_revision: Revision,
+    /// Who has how much to do, and what is changed because of it.
+    #[serde(default)]
+    pub placement: PlacementStatus,
     /// What the controller did lately about hot keys, oldest first.
     #[serde(default)]
     pub hot_decisions: Vec<HotDecision>,

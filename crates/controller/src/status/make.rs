@@ -62,6 +62,7 @@ fn make(view: &View<'_>) -> Status {
         load: load(view, &counts),
         hot: hot(view),
         hot_revision: view.hot.revision(),
+        placement: view.placement.clone(),
         hot_decisions: view.hot.log.iter().cloned().collect(),
         copies: copies(view),
         verify: verify(view),

@@ -5,6 +5,7 @@ use crate::clock::ClusterClock;
 use crate::decisions::Decisions;
 use crate::hot::Hot;
 use crate::members::Members;
+use crate::placement::PlacementStatus;
 use crate::saved::Saved;
 use crate::verify::Verifying;
 use machine::Instant;
@@ -20,6 +21,7 @@ pub(crate) struct View<'a> {
     pub(crate) verifying: &'a Verifying,
     pub(crate) decisions: &'a Decisions,
     pub(crate) hot: &'a Hot,
+    pub(crate) placement: PlacementStatus,
     pub(crate) clock: &'a ClusterClock,
     pub(crate) orders: u64,
     pub(crate) lease_ms: u64,

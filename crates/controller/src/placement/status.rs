@@ -1,0 +1,44 @@
+//! Where placement stands, for people.
+
+use super::decide::Change;
+use cluster::{NodeId, PartitionId};
+use serde::{Deserialize, Serialize};
+
+/// Who has how much to do, and what is changed because of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlacementStatus {
+    /// Partitions, as far as it is known what they are asked for.
+    pub partitions: Vec<PartitionRate>,
+    /// Nodes, as they will be when what is under way has come to its end.
+    pub nodes: Vec<NodeBurden>,
+    /// Changes that were begun.
+    pub under_way: Vec<Change>,
+    /// Changes that would be begun if load has been as uneven as it is for long enough.
+    pub planned: Vec<Change>,
+    /// Nodes, as they would be then.
+    pub predicted: Vec<NodeBurden>,
+}
+
+/// Requests per second for a partition, without those that copies of hot keys answer and writes of
+/// keys that are delegated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PartitionRate {
+    /// Which.
+    pub partition: PartitionId,
+    /// GETs, MGET keys and RANGE pieces.
+    pub reads: u64,
+    /// Writes.
+    pub writes: u64,
+}
+
+/// What a node has to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NodeBurden {
+    /// Which.
+    pub node: NodeId,
+    /// Reads of the partitions whose tail it is and writes of those that it is a member of, per
+    /// second. For a node that serves half as much as the fastest each counts twice.
+    pub load: u64,
+    /// The same in thousandths of the mean.
+    pub permille: u64,
+}
