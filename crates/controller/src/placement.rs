@@ -19,8 +19,8 @@ mod loads;
 mod rest;
 mod status;
 
-pub use decide::Change;
 pub(crate) use decide::Burdens;
+pub use decide::Change;
 pub use status::{NodeBurden, PartitionRate, PlacementStatus};
 
 use crate::capacity::Weights;
@@ -113,7 +113,8 @@ impl Placement {
         let (changes, after) = self.scene(sight).changes();
         if changes.is_empty() {
             if begins {
-                let did = "nothing: no other order of a chain and no move of a replica evens it out";
+                let did =
+                    "nothing: no other order of a chain and no move of a replica evens it out";
                 decisions.note(sight.now, Level::Usual, before.describe(), did, "");
             }
             if self.active && sight.under_way.is_empty() {

@@ -106,7 +106,12 @@ fn nodes(nodes: &[NodeBurden]) -> String {
     let most = nodes.iter().map(|it| it.load).max().unwrap_or(0);
     for it in nodes {
         let share = format!("{}.{:02}", it.permille / 1_000, it.permille % 1_000 / 10);
-        rows.push(vec![it.node.to_string(), grouped(it.load), share, bar(it.load, most, BAR_WIDTH)]);
+        rows.push(vec![
+            it.node.to_string(),
+            grouped(it.load),
+            share,
+            bar(it.load, most, BAR_WIDTH),
+        ]);
     }
     table(&rows)
 }

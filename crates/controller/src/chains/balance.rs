@@ -33,7 +33,8 @@ pub(crate) fn moves(
     for taker in takers {
         let free = |p: &&Partition| !moving.contains(&p.id) && !leftovers.may_hold(taker, p.id);
         let free = map.partitions.iter().filter(free);
-        let offers = free.filter_map(|p| Some((p.id, offer(p, taker, (outlook, burdens), &tally)?)));
+        let offers =
+            free.filter_map(|p| Some((p.id, offer(p, taker, (outlook, burdens), &tally)?)));
         let best =
             offers.max_by_key(|(id, (from, _))| (full(outlook, &tally, *from), Reverse(*id)));
         let Some((partition, (from, intent))) = best else { continue };

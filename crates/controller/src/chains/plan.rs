@@ -177,7 +177,9 @@ impl Case<'_> {
         let target = self.target();
         let reason = match self.back() {
             Some(_) => Reason::Back,
-            None => self.reason(&target).or_else(|| self.turns(&target).then_some(Reason::Loaded))?,
+            None => {
+                self.reason(&target).or_else(|| self.turns(&target).then_some(Reason::Loaded))?
+            }
         };
         let begins = target.copy.filter(|copy| partition.learner() != Some(copy.taker));
         let next = Partition { epoch: self.next_epoch(), open: false, ..partition.clone() };

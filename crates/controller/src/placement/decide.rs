@@ -266,7 +266,11 @@ impl<'a> Scene<'a> {
     }
 
     /// Partitions of a node that can be changed.
-    fn free(&self, node: NodeId, touched: &BTreeSet<PartitionId>) -> impl Iterator<Item = &Partition> {
+    fn free(
+        &self,
+        node: NodeId,
+        touched: &BTreeSet<PartitionId>,
+    ) -> impl Iterator<Item = &Partition> {
         self.map.partitions.iter().filter(move |it| {
             it.open
                 && !it.has_learner

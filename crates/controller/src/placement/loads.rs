@@ -61,10 +61,7 @@ struct Away {
 impl Rate {
     fn since(self, before: Self) -> Self {
         let Self { reads, writes } = before;
-        Self {
-            reads: self.reads.saturating_sub(reads),
-            writes: self.writes.saturating_sub(writes),
-        }
+        Self { reads: self.reads.saturating_sub(reads), writes: self.writes.saturating_sub(writes) }
     }
 
     fn without(self, away: Away) -> Self {
@@ -75,7 +72,6 @@ impl Rate {
         let of = |events| per_second(events, time);
         Self { reads: of(self.reads), writes: of(self.writes) }
     }
-
 }
 
 impl Counted {
@@ -124,7 +120,11 @@ impl Loads {
     ) -> bool {
         if self.by != Some(by) {
             // Another one counts from where nobody knows.
-            *self = Self { by: Some(by), partitions: std::mem::take(&mut self.partitions), ..Self::default() };
+            *self = Self {
+                by: Some(by),
+                partitions: std::mem::take(&mut self.partitions),
+                ..Self::default()
+            };
             self.begin(now, counters, map);
             return false;
         }

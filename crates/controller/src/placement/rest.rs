@@ -84,7 +84,10 @@ mod tests {
     fn no_replica_goes_back_within_ten_minutes() {
         let mut rests = Rests::default();
         let now = Instant::from_unix_ms(0);
-        rests.note(now, &Change::Move { partition: ONE, from: NodeId(1), to: NodeId(2), tail: true });
+        rests.note(
+            now,
+            &Change::Move { partition: ONE, from: NodeId(1), to: NodeId(2), tail: true },
+        );
         let minutes = |n: u64| now + Duration::from_secs(60 * n);
         assert!(!rests.may_go(minutes(9), ONE, NodeId(1)));
         assert!(rests.may_go(minutes(9), ONE, NodeId(3)));

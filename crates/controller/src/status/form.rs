@@ -2,11 +2,11 @@
 
 use crate::decisions::Decision;
 use crate::hot::HotDecision;
+use crate::placement::PlacementStatus;
 use cluster::{
     ClusterId, Epoch, Findings, HotKey, HotPolicy, KeyspaceId, KeyspaceKind, Match, Member, NodeId,
     PartitionId, Resources, Term, Versions, Volume,
 };
-use crate::placement::PlacementStatus;
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 use wire::{DelegationId, Revision};

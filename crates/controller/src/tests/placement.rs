@@ -29,7 +29,8 @@ impl World {
             let whole = |nanos: u128| u64::try_from(nanos / 1_000_000_000).unwrap();
             let counts = counted.iter().map(|(id, (reads, writes))| {
                 let (reads_before, writes_before) = known.get(id).copied().unwrap_or_default();
-                let (reads, writes) = (reads_before + whole(*reads), writes_before + whole(*writes));
+                let (reads, writes) =
+                    (reads_before + whole(*reads), writes_before + whole(*writes));
                 PartitionCount { partition: *id, reads, writes }
             });
             self.member(Member::Switch(0)).counts = counts.collect();
@@ -121,8 +122,9 @@ fn a_little_load_or_a_little_more_than_others_moves_nothing() {
 }
 
 #[test]
-fn load_that_flips_with_every_sample_moves_nothing() {
-    for period_ms in [500_u64, 1_000, 1_500, 2_000] {
+fn load_that_flips_at_the_controllers_own_periods_moves_no_more_than_steady_load() {
+    // A sample, two of them, and as many as a rate is the mean of.
+    for period_ms in [500_u64, 1_000, 2_000] {
         let mut world = World::with_keyspace(4, 1, 16, 1);
         let chains = world.map().partitions;
         let of = |node: u16| -> Demand {
@@ -148,10 +150,8 @@ fn under_a_steady_skewed_load_changes_come_to_an_end_and_nothing_goes_back() {
         world.copying = SECOND;
         let ids = world.ids();
         // Popularity falls as one over the rank, in the order of the partitions.
-        let demand: Demand = (1_u64..)
-            .zip(&ids)
-            .map(|(rank, id)| (*id, (200_000 / rank, 20_000 / rank)))
-            .collect();
+        let demand: Demand =
+            (1_u64..).zip(&ids).map(|(rank, id)| (*id, (200_000 / rank, 20_000 / rank))).collect();
         let mut left: BTreeMap<(PartitionId, NodeId), Instant> = BTreeMap::new();
         let mut changes = 0;
         let mut chains = world.chains();
