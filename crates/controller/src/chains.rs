@@ -4,6 +4,7 @@ mod balance;
 mod compare;
 mod explain;
 mod leftovers;
+mod load;
 mod plan;
 mod replica_counts;
 

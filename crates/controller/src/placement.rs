@@ -14,13 +14,14 @@
 //!
 //! Nothing of this is durable: a controller that comes back measures anew.
 
+mod change;
 mod decide;
 mod loads;
 mod rest;
 mod status;
 
+pub use change::Change;
 pub(crate) use decide::Burdens;
-pub use decide::Change;
 pub use status::{NodeBurden, PartitionRate, PlacementStatus};
 
 use crate::capacity::Weights;

@@ -146,9 +146,9 @@ impl Reason {
 }
 
 /// A chain as it ought to be, in no order.
-struct Target {
-    members: Vec<NodeId>,
-    copy: Option<Intent>,
+pub(super) struct Target {
+    pub(super) members: Vec<NodeId>,
+    pub(super) copy: Option<Intent>,
 }
 
 impl Case<'_> {
@@ -186,7 +186,7 @@ impl Case<'_> {
         Some(Step { next, reason, intent: begins, unequal: Vec::new() })
     }
 
-    fn sight(&self, node: NodeId) -> Sight {
+    pub(super) fn sight(&self, node: NodeId) -> Sight {
         self.outlook.of(node)
     }
 
@@ -388,37 +388,8 @@ impl Case<'_> {
         Some(Intent { giver: self.giver(members)?, taker })
     }
 
-    /// The copy that moves load to another node.
-    fn moving(&self, members: &[NodeId]) -> Option<Intent> {
-        let Some(Change::Move { from, to, .. }) = self.change else { return None };
-        let Sight { serving, departing, leaving, .. } = self.sight(to);
-        let fit = serving && !departing && !leaving && self.tally.of(to).can_take();
-        let strange =
-            !self.partition.concerns(to) && !self.leftovers.may_hold(to, self.partition.id);
-        if !fit || !strange || !members.contains(&from) {
-            return None;
-        }
-        Some(Intent { giver: self.giver(members)?, taker: to })
-    }
-
-    /// Whether another member is to be the tail.
-    fn turns(&self, target: &Target) -> bool {
-        let Some(Change::Turn { tail, .. }) = self.change else { return false };
-        self.partition.tail() != Some(tail) && target.members.contains(&tail)
-    }
-
-    /// Who is to be the tail because of the load.
-    fn wanted_tail(&self, members: &[NodeId]) -> Option<NodeId> {
-        let wanted = match self.change? {
-            Change::Turn { tail, .. } => tail,
-            Change::Move { to, tail: true, .. } => to,
-            Change::Move { .. } => self.partition.tail()?,
-        };
-        members.contains(&wanted).then_some(wanted)
-    }
-
     /// Who gives a copy: one that gives no other.
-    fn giver(&self, members: &[NodeId]) -> Option<NodeId> {
+    pub(super) fn giver(&self, members: &[NodeId]) -> Option<NodeId> {
         let fit = |node: &NodeId| self.sight(*node).serving && self.tally.of(*node).can_give();
         let free = members.iter().filter(|node| fit(node));
         free.min_by_key(|node| (self.tally.of(**node).tail_permille(), **node)).copied()

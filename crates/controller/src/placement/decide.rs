@@ -1,13 +1,12 @@
 //! What is to be changed: pure functions of what was counted and of the map.
 
+use super::change::Change;
 use super::loads::{Loads, Rate};
 use super::rest::Rests;
 use crate::capacity::Weights;
 use cluster::{Map, NodeId, Partition, PartitionId};
 use machine::Instant;
-use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 
 /// A node has too much from so many thousandths of the mean on.
 const UNEVEN_PERMILLE: u64 = 1_250;
@@ -27,53 +26,6 @@ const FLOOR: u64 = 1_000;
 
 /// Changes decided at once.
 const CHANGES_MAX: usize = 16;
-
-/// A change of a partition that takes load from a node.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "change", rename_all = "snake_case")]
-pub enum Change {
-    /// Another member becomes the tail.
-    Turn {
-        /// Of which partition.
-        partition: PartitionId,
-        /// Which member.
-        tail: NodeId,
-    },
-    /// A replica moves.
-    Move {
-        /// Of which partition.
-        partition: PartitionId,
-        /// Which node gives it up.
-        from: NodeId,
-        /// Which node gets it.
-        to: NodeId,
-        /// Whether it answers reads.
-        tail: bool,
-    },
-}
-
-impl Change {
-    /// Which partition changes.
-    #[must_use]
-    pub fn partition(&self) -> PartitionId {
-        match self {
-            Self::Turn { partition, .. } | Self::Move { partition, .. } => *partition,
-        }
-    }
-}
-
-impl fmt::Display for Change {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Turn { partition, tail } => {
-                write!(f, "have partition {partition} read at node {tail}")
-            }
-            Self::Move { partition, from, to, .. } => {
-                write!(f, "move partition {partition} from node {from} to node {to}")
-            }
-        }
-    }
-}
 
 /// What deciding goes by.
 pub(crate) struct Scene<'a> {

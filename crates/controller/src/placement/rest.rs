@@ -1,6 +1,6 @@
 //! How long partitions are left alone after their load was moved.
 
-use super::Change;
+use super::change::Change;
 use cluster::{NodeId, PartitionId};
 use machine::Instant;
 use std::collections::BTreeMap;

@@ -1,6 +1,6 @@
 //! Where placement stands, for people.
 
-use super::decide::Change;
+use super::change::Change;
 use cluster::{NodeId, PartitionId};
 use serde::{Deserialize, Serialize};
 
