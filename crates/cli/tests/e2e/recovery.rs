@@ -314,7 +314,7 @@ fn an_older_directory_of_a_node_is_found_out_and_a_lone_one_needs_a_word() {
         let found = |key| space.get(format!("key-{key}").as_bytes()).into_result().unwrap();
         (0..KEYS).all(|key| found(key).is_some())
     });
-    check(&processes.space(), "old");
+    check(&space, "old");
 }
 
 #[test]

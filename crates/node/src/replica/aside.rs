@@ -25,13 +25,12 @@ impl Replica {
 
     /// Ends that as the chain opens, before the new epoch begins.
     pub(crate) fn settle_aside<E: Engine>(&mut self, ctx: &mut Context<'_, E>) {
-        let goes_on = self.member.is_head();
         let aside = std::mem::take(&mut self.aside);
         if aside.is_empty() {
             return;
         }
+        let (id, goes_on) = (self.member.id(), self.member.is_head());
         for (version, note) in aside {
-            let id = self.member.id();
             ctx.engine.note(id, &aside_name(version), None);
             let is_taken = goes_on && !self.knows(version);
             if is_taken && self.remember_pending(ctx.now, &note, ctx.timers).is_some() {

@@ -233,7 +233,8 @@ impl Replica {
         }
     }
 
-    /// Every version up to `stable` is committed on every member; but for what is set aside here.
+    /// Every version up to `stable` is committed on every member. What is set aside here does not
+    /// count.
     pub(crate) fn raise_stable(&mut self, stable: Version) {
         let aside = self.aside.keys().next().map(|first| first.before());
         let stable = aside.map_or(stable, |known| known.min(stable));
