@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::engine::Engine as _;
+use crate::replica::Replica;
 use wire::{ChainAnswer, Revision, Version};
 
 impl Chain {
@@ -345,4 +346,18 @@ fn what_was_pending_before_the_chain_was_opened_again_is_set_aside_until_it_open
         assert_eq!(start(&chain, false), then, "the head knows of no other write so named");
         assert_eq!(start(&chain, false), then);
     }
+}
+
+/// A closed head that had committed it says so by CHAIN_STABLE.
+#[test]
+fn what_is_set_aside_is_not_taken_for_committed() {
+    let partition = Chain::new(1).map.partitions[0].clone();
+    let mut replica = Replica::new(partition, NodeId(0), false, true);
+    let [before, aside, after] = [4, 5, 9].map(Version::new);
+    replica.aside.insert(aside, Box::default());
+    replica.raise_stable(after);
+    assert!(replica.knows(before) && !replica.knows(aside));
+    replica.aside.clear();
+    replica.raise_stable(after);
+    assert!(replica.knows(aside));
 }
