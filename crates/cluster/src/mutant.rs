@@ -202,6 +202,10 @@ pub enum Mutant {
     /// Controller: a map that is made anew from records has open chains, whose members nobody has
     /// compared.
     RebuildOpen,
+    /// Controller: a replica moves back to a node that it has just left.
+    MoveBack,
+    /// Controller: a partition is not left alone after a change because of its load.
+    NeverRest,
     /// Client: a write that is told to ask again is given up as refused.
     StaleIsFinal,
     /// Client: hints go with what is asked for again.
@@ -214,7 +218,7 @@ pub enum Mutant {
 
 impl Mutant {
     /// Every mutant.
-    pub const ALL: [Self; 97] = [
+    pub const ALL: [Self; 99] = [
         Self::ForgetRequests,
         Self::RetryElsewhere,
         Self::IgnoreBase,
@@ -308,6 +312,8 @@ impl Mutant {
         Self::BelieveLastVersion,
         Self::BelieveAnyMap,
         Self::RebuildOpen,
+        Self::MoveBack,
+        Self::NeverRest,
         Self::StaleIsFinal,
         Self::RepeatHints,
         Self::CompleteByCount,

@@ -93,6 +93,11 @@ impl Admin {
         self.post("/v1/verify", wish)
     }
 
+    /// Has a replica moved.
+    pub fn move_replica(&self, wish: &runtime::admin::Move) -> Result<(), Failure> {
+        self.post("/v1/placement/move", wish)
+    }
+
     /// Waits until all keys of a keyspace can be read and written, whatever is with others.
     pub fn wait_served(&self, keyspace: &str, timeout: Duration) -> Result<(), Failure> {
         self.wait_for(timeout, |status| is_served(status, keyspace))

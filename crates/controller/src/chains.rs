@@ -2,6 +2,7 @@
 
 mod balance;
 mod compare;
+mod copying;
 mod explain;
 mod leftovers;
 mod load;
@@ -90,6 +91,17 @@ impl Chains {
             self.changes.extend(changes.into_iter().map(|it| (it.partition(), it)));
             self.disturb();
         }
+    }
+
+    /// Somebody wants this. The next step begins it, or it is forgotten.
+    pub(crate) fn wish(&mut self, change: Change) {
+        self.changes.insert(change.partition(), change);
+        self.disturb();
+    }
+
+    /// Whether a change of this partition is to begin, or is under way.
+    pub(crate) fn is_changing(&self, partition: PartitionId) -> bool {
+        self.changes.contains_key(&partition)
     }
 
     /// Who has how much to do, and what is changed because of it.
@@ -329,8 +341,10 @@ impl<'a> Seen<'a> {
         (outlook, takers): (&'a Outlook, &'a [NodeId]),
         under_way: &'a BTreeMap<PartitionId, Change>,
     ) -> placement::Sight<'a> {
-        let Outlook { weights, paused, .. } = outlook;
-        placement::Sight { now: self.now, map, weights, takers, under_way, paused: *paused }
+        let Outlook { weights, paused, placement_paused, .. } = outlook;
+        let paused = *paused || *placement_paused;
+        let (now, mutant) = (self.now, self.mutant);
+        placement::Sight { now, map, weights, takers, under_way, paused, mutant }
     }
 
     fn outlook(&self, state: &Saved) -> Outlook {
@@ -352,7 +366,8 @@ impl<'a> Seen<'a> {
             Some((node.id, sight))
         });
         let (nodes, weights) = (nodes.collect(), weights(&state.map, self.members));
-        Outlook { nodes, weights, paused: state.paused }
+        let (paused, placement_paused) = (state.paused, state.placement_paused);
+        Outlook { nodes, weights, paused, placement_paused }
     }
 
     /// What came of comparing the nodes of a closed chain, if all of them have said that they

@@ -25,6 +25,10 @@ pub const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// of what a gigabit link carries, so that clients keep the other half.
 pub const COPY_BYTES_PER_S: u64 = 64 << 20;
 
+/// Requests per second under which a node is never too busy, so that nothing moves because of it: a
+/// hundredth of what a core serves.
+pub const LOAD_FLOOR: u64 = 1_000;
+
 /// A lease lasts at least that many poll intervals, so that a lost answer does not end it.
 const LEASE_POLLS_MIN: u32 = 2;
 
@@ -55,6 +59,8 @@ pub struct ControllerConfig {
     pub copy_bytes_per_s: u64,
     /// How switches choose among the nodes that hold copies of a hot key.
     pub hot_selection: Selection,
+    /// Requests per second under which a node is never too busy.
+    pub load_floor: u64,
 }
 
 /// Why a controller does not start. Each says what to do about it.
@@ -192,6 +198,7 @@ impl ControllerConfig {
             standbys: BTreeMap::new(),
             departing: BTreeSet::new(),
             paused: false,
+            placement_paused: false,
             pins: BTreeSet::new(),
             lease_ms: 0,
             next_keyspace: 1,

@@ -1,24 +1,23 @@
 //! The controller machine itself: what comes in, what goes out, and when.
 
+mod queries;
+
 use crate::chains::{self, Chains};
 use crate::clock::ClusterClock;
 use crate::config::{ConfigError, ControllerConfig};
-use crate::decisions::{Decision, Level};
-use crate::hot::{self, Hot, HotNews};
+use crate::decisions::Level;
+use crate::hot::{self, Hot};
 use crate::ledger::Ledger;
 use crate::members::{Contact, Granted, Members, Peer, Standing, bound, judge_switch};
 use crate::orders::{Orders, Sources};
 use crate::placement::Placement;
 use crate::saved::Saved;
-use crate::status::{Status, View, Watches};
+use crate::status::Watches;
 use crate::verify::Verifying;
 use cluster::{
-    Fence, Install, Lease, Map, MaybeMutant, Member, MemberReport, Mutant, NodeId, Order, Report,
-    Term,
+    Fence, Install, Lease, MaybeMutant, Member, MemberReport, Mutant, NodeId, Order, Report, Term,
 };
 use machine::Instant;
-use std::collections::BTreeMap;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use wire::Revision;
@@ -60,7 +59,7 @@ impl Controller {
         saved: Option<Saved>,
         now: Instant,
     ) -> Result<Self, ConfigError> {
-        let restored = saved.is_some();
+        let (restored, load_floor) = (saved.is_some(), config.load_floor);
         let (state, changed) = config.begin(saved, now)?;
         let revision = state.map.revision;
         // As long after the present as what a predecessor may still give.
@@ -92,7 +91,7 @@ impl Controller {
             watches: Watches::default(),
             verifying: Verifying::default(),
             hot: Hot::default(),
-            placement: Placement::default(),
+            placement: Placement::new(load_floor),
             clock,
             began: now,
             deposed_by: None,
@@ -278,78 +277,6 @@ impl Controller {
         orders.chain(ends).min()
     }
 
-    /// How everything stands, for people and dashboards. O(partitions).
-    #[must_use]
-    pub fn status(&self, now: Instant) -> Status {
-        let (lease, mutant) = (self.config.lease, self.mutant);
-        let seen = chains::Seen { now, members: &self.members, lease, mutant };
-        let view = View {
-            now,
-            state: &self.ledger.state,
-            durable: self.ledger.durable(),
-            members: &self.members,
-            watches: &self.watches,
-            verifying: &self.verifying,
-            decisions: &self.ledger.decisions,
-            hot: &self.hot,
-            placement: self.chains.placement_status(&self.ledger.state, (seen, &self.placement)),
-            clock: &self.clock,
-            orders: self.orders.sent,
-            lease_ms: self.config.lease_ms(),
-        };
-        view.status()
-    }
-
-    /// The map as decided; durable up to [`Self::durable_revision`].
-    #[must_use]
-    pub fn map(&self) -> &Map {
-        &self.ledger.state.map
-    }
-
-    /// Where orders reach nodes, as far as the configuration or [`Self::add_node`] said.
-    #[must_use]
-    pub fn controls(&self) -> &BTreeMap<NodeId, SocketAddr> {
-        &self.ledger.state.controls
-    }
-
-    /// Revision of the newest map that is durable; 0 for none yet.
-    #[must_use]
-    pub fn durable_revision(&self) -> Revision {
-        self.ledger.durable()
-    }
-
-    /// Whether it is known what time it is in the cluster. Else nodes get no leases: they would
-    /// serve by their own clocks.
-    #[must_use]
-    pub fn knows_the_time(&self) -> bool {
-        self.clock.is_known()
-    }
-
-    /// How often a member of a chain that had settled was found to hold other than the rest, since
-    /// this controller began. Without damage to a store none ever does.
-    #[must_use]
-    pub fn unequal(&self) -> u64 {
-        self.chains.unequal()
-    }
-
-    /// How many decisions were made since this controller began.
-    #[must_use]
-    pub fn decisions_noted(&self) -> u64 {
-        self.ledger.decisions.noted()
-    }
-
-    /// The decisions after the first `seen`, oldest first, as far as they are remembered: for a
-    /// driver's log.
-    pub fn decisions_since(&self, seen: u64) -> impl Iterator<Item = &Decision> {
-        self.ledger.decisions.since(seen)
-    }
-
-    /// What is new about hot keys, oldest first: for a driver's log, to be asked for until there is
-    /// no more after every call. It is kept until then.
-    pub fn poll_hot_news(&mut self) -> Option<HotNews> {
-        self.hot.log.poll()
-    }
-
     fn patience(&self) -> Duration {
         self.config.poll_interval.saturating_mul(PATIENCE_POLLS)
     }
@@ -445,7 +372,7 @@ impl Controller {
     /// Does what has become possible, and lets everybody know what has been decided. A member that
     /// is behind is helped at once, unless it was given the present revision already and did not
     /// take it: that waits for its next turn.
-    fn act(&mut self) {
+    pub(crate) fn act(&mut self) {
         self.members.meet(self.now);
         if self.deposed_by.is_some() {
             return;

@@ -59,13 +59,15 @@ mod verify;
 pub use absences::AWAY_MAX;
 pub use commands::{CommandError, PINS_MAX};
 pub use config::{
-    COPY_BYTES_PER_S, ConfigError, ControllerConfig, LEASE, POLL_INTERVAL, SWITCHES_MAX,
+    COPY_BYTES_PER_S, ConfigError, ControllerConfig, LEASE, LOAD_FLOOR, POLL_INTERVAL, SWITCHES_MAX,
 };
 pub use controller::Controller;
 pub use decisions::{DECISIONS_MAX, Decision};
 pub use hot::{HOT_DECISIONS_MAX, HotAction, HotDecision, HotEffect, HotNews};
 pub use keyspace::{CreateError, KeyspaceSpec};
-pub use placement::{Change as PlacementChange, NodeBurden, PartitionRate, PlacementStatus};
+pub use placement::{
+    Change as PlacementChange, NodeBurden, PartitionRate, PlacementDecision, PlacementStatus,
+};
 pub use rebuild::{Basis, NodePart, PartitionPart, RebuildError, Rebuilt, rebuild};
 pub use saved::{FORMAT, Saved};
 pub use status::{

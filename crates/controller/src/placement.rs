@@ -17,18 +17,21 @@
 mod change;
 mod decide;
 mod loads;
+mod log;
 mod rest;
 mod status;
 
 pub use change::Change;
 pub(crate) use decide::Burdens;
+pub use log::PlacementDecision;
 pub use status::{NodeBurden, PartitionRate, PlacementStatus};
 
 use crate::capacity::Weights;
 use crate::decisions::{Decisions, Level};
-use cluster::{HotOrder, Incarnation, Map, NodeId, PartitionId, SwitchCounters};
+use cluster::{HotOrder, Incarnation, Map, MaybeMutant, NodeId, PartitionId, SwitchCounters};
 use decide::{Scene, Shares};
 use loads::{Loads, Rate};
+use log::Log;
 use machine::Instant;
 use rest::Rests;
 use std::collections::BTreeMap;
@@ -37,8 +40,10 @@ use std::collections::BTreeMap;
 const SAMPLES: u8 = 3;
 
 /// Where placement stands.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct Placement {
+    /// Requests per second under which a node is never too busy.
+    floor: u64,
     loads: Loads,
     rests: Rests,
     /// Samples in a row in which a node had too much.
@@ -47,6 +52,7 @@ pub(crate) struct Placement {
     active: bool,
     /// Of a sample that was not looked at yet.
     news: bool,
+    log: Log,
 }
 
 /// What looking goes by.
@@ -60,9 +66,16 @@ pub(crate) struct Sight<'a> {
     pub(crate) under_way: &'a BTreeMap<PartitionId, Change>,
     /// Nothing is to begin.
     pub(crate) paused: bool,
+    pub(crate) mutant: MaybeMutant,
 }
 
 impl Placement {
+    /// Nodes are never too busy with less than so many requests per second.
+    pub(crate) fn new(floor: u64) -> Self {
+        let (loads, rests, log) = (Loads::default(), Rests::default(), Log::default());
+        Self { floor, loads, rests, over: 0, active: false, news: false, log }
+    }
+
     /// The active switch says what it has counted.
     pub(crate) fn hear_switch(
         &mut self,
@@ -88,10 +101,29 @@ impl Placement {
         PlacementStatus {
             partitions: self.loads.rates().map(rate).collect(),
             nodes: scene.shares().all().map(burden).collect(),
+            paused: sight.paused,
             under_way: sight.under_way.values().copied().collect(),
             planned,
             predicted: after.all().map(burden).collect(),
+            decisions: self.log.iter().cloned().collect(),
+            turns: self.log.turns,
+            moves: self.log.moves,
         }
+    }
+
+    /// An operator wants this change: what moves by itself is not to undo it.
+    pub(crate) fn note_wished(&mut self, now: Instant, change: &Change) {
+        self.rests.note(now, change);
+    }
+
+    /// How many decisions there were.
+    pub(crate) fn noted(&self) -> u64 {
+        self.log.noted()
+    }
+
+    /// The decisions after the first `seen`, as far as they are remembered.
+    pub(crate) fn since(&self, seen: u64) -> impl Iterator<Item = &PlacementDecision> {
+        self.log.since(seen)
     }
 
     /// The same, to tell which replicas can be moved for other reasons.
@@ -106,7 +138,10 @@ impl Placement {
         }
         self.rests.forget_old(sight.now);
         let before = self.shares(sight);
-        self.over = if before.is_uneven() { self.over.saturating_add(1) } else { 0 };
+        if sight.under_way.is_empty() {
+            self.log.find(before.worst_permille(), |partition| self.loads.is_settled(partition));
+        }
+        self.over = if before.is_uneven(self.floor) { self.over.saturating_add(1) } else { 0 };
         let begins = !self.active && self.over >= SAMPLES;
         if sight.paused || !self.active && !begins {
             return Vec::new();
@@ -131,6 +166,8 @@ impl Placement {
         let did: Vec<String> = changes.iter().map(ToString::to_string).collect();
         let predicted = format!("predicted: {}", after.describe());
         decisions.note(sight.now, Level::Usual, before.describe(), did.join("; "), predicted);
+        let (saw, predicted) = (before.worst_permille(), after.worst_permille());
+        self.log.note(sight.now, (saw, predicted), &changes);
         for change in &changes {
             self.rests.note(sight.now, change);
         }
@@ -140,12 +177,14 @@ impl Placement {
     fn scene<'a>(&'a self, sight: &Sight<'a>) -> Scene<'a> {
         Scene {
             now: sight.now,
+            floor: self.floor,
             map: sight.map,
             loads: &self.loads,
             weights: sight.weights,
             takers: sight.takers,
             rests: &self.rests,
             under_way: sight.under_way,
+            mutant: sight.mutant,
         }
     }
 }

@@ -146,6 +146,7 @@ pub fn rebuild(basis: &Basis<'_>, now: Instant) -> Result<Rebuilt, RebuildError>
         standbys: standbys(config, &map),
         departing: of_older(ours, |it| &it.departing).filter(known).collect(),
         paused,
+        placement_paused: false,
         pins: of_older(ours, |it| &it.pins).filter(|it| has_keyspace_of(&map, it)).collect(),
         lease_ms: ours.map_or(0, |it| it.lease_ms).max(config.lease_ms()),
         next_keyspace: next_keyspace.max(ours.map_or(0, |it| it.next_keyspace)),

@@ -54,6 +54,9 @@ pub struct Saved {
     pub departing: BTreeSet<NodeId>,
     /// Whether copying is paused; the map then has rate 0.
     pub paused: bool,
+    /// Whether nothing is to change because of the load.
+    #[serde(default)]
+    pub placement_paused: bool,
     /// Keys that are to be hot whatever is asked of them.
     #[serde(default)]
     pub pins: BTreeSet<KeyName>,

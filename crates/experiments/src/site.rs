@@ -106,6 +106,8 @@ impl Site {
         };
         let keyspace = self.as_client(|| {
             let admin = Admin::new(&[admin(LabHost::Controller)], PATIENCE);
+            // These experiments are about hot keys: partitions stay where they are.
+            admin.command("/v1/placement/pause")?;
             admin.create(&spec)?;
             admin.wait_served(name, PATIENCE)?;
             bench::describe(&[service()], name, PATIENCE)

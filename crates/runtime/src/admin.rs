@@ -22,6 +22,8 @@
 //! | `POST /v1/hot/pin`, `.../unpin` | a `driver::NamedKey`: keep it hot or not (controller) |
 //! | `POST /v1/verify` | a [`Verify`]: compare replicas, as the status shows (controller) |
 //! | `POST /v1/copies/pause`, `.../resume` | let copies stand still, or go on (controller) |
+//! | `POST /v1/placement/pause`, `.../resume` | change nothing because of the load, or do (controller) |
+//! | `POST /v1/placement/move` | move a replica (controller) |
 //!
 //! A controller that stands by answers 503 to what is about the cluster, and names the `leader` if
 //! it knows it.
@@ -167,6 +169,9 @@ fn controller_router(controller: ControllerHandle) -> Router {
         .route("/v1/verify", post(verify))
         .route("/v1/copies/pause", post(pause_copies))
         .route("/v1/copies/resume", post(resume_copies))
+        .route("/v1/placement/pause", post(pause_placement))
+        .route("/v1/placement/resume", post(resume_placement))
+        .route("/v1/placement/move", post(move_replica))
         .with_state(controller)
 }
 
@@ -352,6 +357,38 @@ async fn resume_copies(State(controller): State<ControllerHandle>) -> Response {
     change(controller, Change::ResumeCopies).await
 }
 
+async fn pause_placement(State(controller): State<ControllerHandle>) -> Response {
+    change(controller, Change::PausePlacement).await
+}
+
+async fn resume_placement(State(controller): State<ControllerHandle>) -> Response {
+    change(controller, Change::ResumePlacement).await
+}
+
+/// A replica that is to move.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Move {
+    /// Of which partition.
+    pub partition: PartitionId,
+    /// Which node gives it up.
+    pub from: NodeId,
+    /// Which node gets it.
+    pub to: NodeId,
+}
+
+async fn move_replica(
+    State(controller): State<ControllerHandle>,
+    wish: Result<Json<Move>, JsonRejection>,
+) -> Response {
+    match wish {
+        Ok(Json(Move { partition, from, to })) => {
+            change(controller, Change::MoveReplica { partition, from, to }).await
+        }
+        Err(rejection) => refuse(rejection.status(), rejection.body_text()),
+    }
+}
+
 /// Replicas that are to be compared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -422,6 +459,10 @@ async fn change(controller: ControllerHandle, change: Change) -> Response {
                 | CommandError::NothingToAccept(_)
                 | CommandError::TooFewNodes { .. }
                 | CommandError::NoPartition(_)
+                | CommandError::NotThere { .. }
+                | CommandError::ThereAlready { .. }
+                | CommandError::PartitionChanges(_)
+                | CommandError::CannotMove { .. }
                 | CommandError::UnknownKeyspace(_)
                 | CommandError::HotIsOff(_)
                 | CommandError::PinsFull

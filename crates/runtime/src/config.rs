@@ -10,7 +10,7 @@ use crate::memory::MaxMemory;
 use crate::secret;
 use crate::store::{BackendUrl, EtcdUrl, SyncPolicy};
 use cluster::{ClusterId, HotPolicy, KeyspaceKind, NodeId, NodeSpec, Selection};
-use controller::{ControllerConfig, KeyspaceSpec, POLL_INTERVAL};
+use controller::{ControllerConfig, KeyspaceSpec, LOAD_FLOOR, POLL_INTERVAL};
 use serde::Deserialize;
 use std::net::SocketAddr;
 use std::num::NonZero;
@@ -289,6 +289,7 @@ impl Config {
             overlap: Duration::ZERO,
             copy_bytes_per_s: self.controller.copy_bytes_per_s,
             hot_selection: Selection::default(),
+            load_floor: LOAD_FLOOR,
         }
     }
 

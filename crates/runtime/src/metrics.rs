@@ -6,7 +6,7 @@ mod samples;
 use crate::driver::{Latency, NodeHandle, NodeSnapshot, ShardSnapshot as Shard, SwitchSnapshot};
 use crate::roles::Roles;
 use cluster::{HotCount, Member, NodeId, Resources, Stored, Volume};
-use controller::{CopyStatus, MemberState, Status};
+use controller::{CopyStatus, MemberState, PlacementStatus, Status};
 use std::collections::BTreeMap;
 use wire::layout::metric;
 use wire::metric::Metric;
@@ -278,7 +278,19 @@ impl Samples {
         let pinned = status.hot.iter().filter(|key| key.pinned).count() as u64;
         let rows = [Sample::labelled(["hot"], hot), Sample::labelled(["pinned"], pinned)];
         self.add(&metric::CONTROLLER_HOT_KEYS, rows);
+        self.add_placement(&status.placement);
         self.add_partitions(status);
+    }
+
+    fn add_placement(&mut self, placement: &PlacementStatus) {
+        let PlacementStatus { turns, moves, .. } = *placement;
+        let rows = [Sample::labelled(["turn"], turns), Sample::labelled(["move"], moves)];
+        self.add(&metric::CONTROLLER_PLACEMENT_CHANGES, rows);
+        let rows = placement.nodes.iter().map(|it| {
+            let ratio = u32::try_from(it.permille).map_or(f64::INFINITY, f64::from) / 1e3;
+            Sample::real([it.node.to_string()], ratio)
+        });
+        self.add(&metric::CONTROLLER_NODE_LOAD_RATIO, rows);
     }
 
     fn add_partitions(&mut self, status: &Status) {

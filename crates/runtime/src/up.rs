@@ -31,7 +31,9 @@ use crate::server::{
 };
 use crate::store::{BackendUrl, MemoryStore, SyncPolicy};
 use cluster::{ClusterId, HotPolicy, KeyspaceKind, Member, NodeId, Selection};
-use controller::{COPY_BYTES_PER_S, ControllerConfig, KeyspaceSpec, LEASE, MemberStatus};
+use controller::{
+    COPY_BYTES_PER_S, ControllerConfig, KeyspaceSpec, LEASE, LOAD_FLOOR, MemberStatus,
+};
 use plan::Plan;
 pub use records::records_of;
 use std::collections::BTreeMap;
@@ -158,6 +160,7 @@ impl Embedded {
             overlap: Duration::ZERO,
             copy_bytes_per_s: COPY_BYTES_PER_S,
             hot_selection: Selection::default(),
+            load_floor: LOAD_FLOOR,
         };
         let roles = Roles {
             switch: Some(switch.handle()),

@@ -56,6 +56,9 @@ pub(crate) struct Actor {
     uploads: u64,
     reads_percent: u64,
     focus_percent: u64,
+    focus_lasts: Duration,
+    /// How often the keys that most requests are about have changed.
+    focus: u64,
     fresh_percent: u64,
     lock_percent: u64,
     lock: Lock,
@@ -180,6 +183,8 @@ impl Actor {
             uploads: 0,
             reads_percent: options.load.reads_percent,
             focus_percent: options.load.focus_percent,
+            focus_lasts: options.load.focus_lasts,
+            focus: 0,
             fresh_percent: options.load.fresh_percent,
             lock_percent: options.load.lock_percent,
             lock: Lock::new(options.clock_skew_max),

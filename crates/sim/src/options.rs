@@ -46,6 +46,8 @@ pub struct Options {
     pub granted_clients_max: Option<usize>,
     /// What each shard may send to learners in a second.
     pub copy_bytes_per_s: u64,
+    /// Requests per second under which the controller takes no node for too busy.
+    pub load_floor: u64,
     /// How long a node may let answers wait for a sync.
     pub sync_delay_max: Duration,
     /// How far clocks are apart at most.
@@ -105,6 +107,9 @@ pub struct Load {
     pub fresh_percent: u64,
     /// Requests, and changes of what is hot, that are about one of two keys: r0 and k0.
     pub focus_percent: u64,
+    /// How long most requests are about those; then they are about the next, and in the end about
+    /// the first again. Zero: for ever.
+    pub focus_lasts: Duration,
     /// Of the clients that go away, so many say goodbye.
     pub goodbye_percent: u64,
     /// Requests that are about a lock with a time limit, before all others; no other value has an
@@ -227,7 +232,8 @@ impl fmt::Display for Options {
             f,
             "seed {} of profile {}, {:?} to come up, {:?} of faults\n  cluster: {} + {} nodes x {} \
              shards, r = {}, {} partitions, {} switches, {} controllers{}; lease {:?}, poll {:?}, \
-             copies {} B/s, sync within {:?}, {} sessions, hot keys: {:?}",
+             copies {} B/s, sync within {:?}, {} sessions, hot keys: {:?}, \
+             nobody is busy under {}/s",
             self.seed,
             self.profile,
             self.lead,
@@ -246,6 +252,7 @@ impl fmt::Display for Options {
             self.sync_delay_max,
             self.sessions_max,
             self.hot,
+            self.load_floor,
         )?;
         writeln!(
             f,
@@ -273,13 +280,13 @@ impl fmt::Display for Load {
         let Self { clients, in_flight, think, registers, patience, flood, .. } = self;
         let Self { plain_percent, many_percent, batch_percent, big_percent, .. } = self;
         let Self { reads_percent, focus_percent, crowd_percent, fresh_percent, .. } = self;
-        let Self { lock_percent, goodbye_percent, .. } = self;
+        let Self { lock_percent, goodbye_percent, focus_lasts, .. } = self;
         write!(
             f,
             "load: {clients} clients x {in_flight} in flight, each {think:?}, {registers} \
              registers, patience {patience:?}, flood of {flood}, {plain_percent} % plain, \
              {many_percent} % for many keys, {big_percent} % big, {reads_percent} % more reads, \
-             {focus_percent} % for two keys, {batch_percent} % of batches, {crowd_percent} % in a \
+             {focus_percent} % for two keys, others after {focus_lasts:?}, {batch_percent} % of batches, {crowd_percent} % in a \
              crowd, {fresh_percent} % of new keys, {lock_percent} % about \
              locks, {goodbye_percent} % say goodbye{}{}{}{}",
             if self.twins.is_some() { ", two of them with one keyhash" } else { "" },

@@ -67,6 +67,10 @@ pub struct Stats {
     pub delegations_begun: u64,
     /// Those that controllers ended.
     pub delegations_ended: u64,
+    /// Tails that were chosen anew because of the load.
+    pub turns: u64,
+    /// Replicas that moved because of it.
+    pub moves: u64,
     /// Changes of chains: epochs given out beyond the first of each partition.
     pub epochs: u64,
     /// From the end of all faults to full replication, the longest of all runs.
@@ -107,6 +111,8 @@ impl Stats {
             delegated: self.delegated + other.delegated,
             delegations_begun: self.delegations_begun + other.delegations_begun,
             delegations_ended: self.delegations_ended + other.delegations_ended,
+            turns: self.turns + other.turns,
+            moves: self.moves + other.moves,
             epochs: self.epochs + other.epochs,
             healed_within: self.healed_within.max(other.healed_within),
             elapsed: self.elapsed + other.elapsed,

@@ -7,11 +7,13 @@ mod disks;
 mod fences;
 mod hot;
 mod leaders;
+mod loaded;
 mod upgrades;
 
 use crate::actor::SESSIONS_USUAL;
 use crate::options::{Faults, Links, Load, Options};
 use cluster::{CLOCK_RATE_MAX_PERCENT, HotPolicy};
+use controller::LOAD_FLOOR;
 use machine::Rng;
 use std::fmt;
 use std::str::FromStr;
@@ -98,6 +100,9 @@ profiles! {
     /// Three controllers share a store that is late, stops, is full or answers nobody, and the one
     /// that leads ends, is stopped and goes on later, or is cut off.
     Leaders = "leaders",
+    /// Most requests are about few keys, and after a while about others, so that replicas move to
+    /// where there is less to do; and anything fails meanwhile.
+    Loaded = "loaded",
 }
 
 impl fmt::Display for Profile {
@@ -146,6 +151,7 @@ impl Options {
             Profile::Fences => draw.fences(&mut options),
             Profile::Upgrades => draw.upgrades(&mut options),
             Profile::Leaders => draw.leaders(&mut options),
+            Profile::Loaded => draw.loaded(&mut options),
         }
         options
     }
@@ -177,6 +183,7 @@ impl Draw {
             sessions_max: SESSIONS_USUAL,
             granted_clients_max: None,
             copy_bytes_per_s: self.pick(&[1 << 24, 1 << 24, 20_000]),
+            load_floor: LOAD_FLOOR,
             sync_delay_max: self.us(&[0, 0, 200, 5_000]),
             clock_skew_max: self.ms(&[0, 10, 20]),
             clock_rate_max_percent: self.pick(&[100, CLOCK_RATE_MAX_PERCENT.into()]),
@@ -197,6 +204,7 @@ impl Draw {
                 crowd_percent: 0,
                 reads_percent: 0,
                 focus_percent: 0,
+                focus_lasts: Duration::ZERO,
                 goodbye_percent: 0,
                 fresh_percent: 0,
                 lock_percent: 0,

@@ -17,6 +17,7 @@ mod lost_map;
 mod operator;
 mod outage;
 mod overhear;
+mod placement;
 mod process;
 mod room;
 mod rot;
@@ -174,6 +175,8 @@ struct Master {
     candidate: Option<leaders::Candidate>,
     /// It is about to be stopped, with the next order in its hands.
     stops: bool,
+    /// What it has changed because of the load.
+    placed: placement::Placed,
 }
 
 impl Master {

@@ -1,13 +1,16 @@
 //! `keyway placement`: who has how much to do, and what is changed because of it.
 
-use cluster::PartitionId;
+use cluster::{NodeId, PartitionId};
 use console::admin::Admin;
+use console::answer::Answer;
 use console::chart::{bar, grouped, table};
 use console::exit::{Failure, Verdict};
 use console::note;
 use console::out;
 use console::shared::Shared;
-use controller::{NodeBurden, PartitionRate, PlacementChange, PlacementStatus, Status};
+use controller::{NodeBurden, PartitionRate, PlacementDecision, PlacementStatus, Status};
+use runtime::admin::Move;
+use runtime::clock::Clock;
 use std::cmp::Reverse;
 
 /// Partitions that are shown to people, the busiest first.
@@ -23,13 +26,17 @@ const BAR_WIDTH: usize = 30;
 /// reads, or moves a replica to another node. It begins when a node has more than 1.25 times the
 /// mean for a few samples in a row, and goes on until nobody has more than 1.05 times.
 ///
-/// `keyway cluster pause-copies` keeps it from beginning anything, until `resume-copies`.
+/// A partition that was changed is left alone for 10 seconds, then for 20, and so on to ten minutes,
+/// and no replica goes back to a node that it left less than ten minutes ago.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   keyway placement show
   keyway placement show --json
-  keyway placement plan")]
+  keyway placement plan
+  keyway placement log
+  keyway placement move 7 --from 1 --to 3
+  keyway placement pause")]
 pub(crate) struct Args {
     #[command(subcommand)]
     command: Command,
@@ -43,16 +50,67 @@ enum Command {
     /// Show what would be changed if load stayed as uneven as it is; exit code 1 if nothing.
     #[command(after_help = "Example:\n  keyway placement plan")]
     Plan,
+    /// Show what was decided lately and what came of it; exit code 1 if nothing was.
+    ///
+    /// `busiest` is what the node with most to do had, as a multiple of the mean: when it was
+    /// decided, as it was predicted, and as it was found when all of it had been carried out.
+    #[command(after_help = "Example:\n  keyway placement log --json")]
+    Log,
+    /// Move a replica of a partition to another node.
+    ///
+    /// It is copied while it serves. `keyway status` shows how far the copy is.
+    #[command(after_help = "Example:\n  keyway placement move 7 --from 1 --to 3")]
+    Move {
+        /// Which partition: `keyway placement show` and `keyway status` name it.
+        partition: u32,
+        /// The node that gives it up.
+        #[arg(long, value_name = "NODE")]
+        from: u16,
+        /// The node that gets it.
+        #[arg(long, value_name = "NODE")]
+        to: u16,
+    },
+    /// Change nothing because of the load, until `resume`; what is under way goes on.
+    #[command(after_help = "Example:\n  keyway placement pause")]
+    Pause,
+    /// Have placement follow the load again.
+    #[command(after_help = "Example:\n  keyway placement resume")]
+    Resume,
 }
 
 impl Args {
     pub(crate) fn run(self, shared: &Shared) -> Result<Verdict, Failure> {
-        let status = Admin::new(&shared.admins, shared.timeout).status()?;
+        let admin = Admin::new(&shared.admins, shared.timeout);
         match self.command {
-            Command::Show => show(&status, shared),
-            Command::Plan => plan(&status, shared),
+            Command::Show => show(&admin.status()?, shared),
+            Command::Plan => plan(&admin.status()?, shared),
+            Command::Log => log(&admin.status()?, shared),
+            Command::Move { partition, from, to } => {
+                let (from, to) = (NodeId(from), NodeId(to));
+                let partition = PartitionId(partition);
+                admin.move_replica(&Move { partition, from, to })?;
+                let text = format!("partition {partition} is copied from node {from} to node {to}");
+                say(shared, &format!("{text}; keyway status shows how far"))
+            }
+            Command::Pause => {
+                admin.command("/v1/placement/pause")?;
+                say(shared, "nothing moves because of the load; to go on: keyway placement resume")
+            }
+            Command::Resume => {
+                admin.command("/v1/placement/resume")?;
+                say(shared, "placement follows the load")
+            }
         }
     }
+}
+
+fn say(shared: &Shared, text: &str) -> Result<Verdict, Failure> {
+    if shared.json {
+        Answer::new("done").print()?;
+    } else {
+        out::line(text)?;
+    }
+    Ok(Verdict::Yes)
 }
 
 fn show(status: &Status, shared: &Shared) -> Result<Verdict, Failure> {
@@ -60,6 +118,9 @@ fn show(status: &Status, shared: &Shared) -> Result<Verdict, Failure> {
     if shared.json {
         print_json(placement)?;
         return Ok(Verdict::Yes);
+    }
+    if placement.paused {
+        note!("keyway: nothing moves because of the load: placement or copies are paused");
     }
     if placement.partitions.is_empty() {
         note!("keyway: the controller has not counted for long enough: some two seconds");
@@ -87,12 +148,51 @@ fn plan(status: &Status, shared: &Shared) -> Result<Verdict, Failure> {
         return Ok(verdict);
     }
     for change in planned {
-        out::line(&PlacementChange::to_string(change))?;
+        out::line(&change.to_string())?;
     }
     out::line("")?;
     out::line("then:")?;
     out::print(&nodes(predicted))?;
     Ok(verdict)
+}
+
+fn log(status: &Status, shared: &Shared) -> Result<Verdict, Failure> {
+    let decisions = &status.placement.decisions;
+    if decisions.is_empty() {
+        note!("keyway: nothing has been changed because of the load");
+        return Ok(Verdict::No);
+    }
+    if shared.json {
+        for it in decisions {
+            print_json(it)?;
+        }
+        return Ok(Verdict::Yes);
+    }
+    let head = ["ago", "busiest", "predicted", "found", "change"];
+    let mut rows = vec![head.map(str::to_owned).to_vec()];
+    let now = Clock::new().now().unix_ms().max(status.at_ms);
+    for it in decisions {
+        let PlacementDecision { at_ms, saw_permille, changes, predicted_permille, .. } = it;
+        let found = it.found_permille.map_or_else(|| "-".to_owned(), ratio);
+        let ago = now.saturating_sub(*at_ms);
+        let mut first = [
+            format!("{}.{} s", ago / 1_000, ago % 1_000 / 100),
+            ratio(*saw_permille),
+            ratio(*predicted_permille),
+            found,
+        ];
+        for change in changes {
+            let row = std::mem::take(&mut first);
+            rows.push(row.into_iter().chain([change.to_string()]).collect());
+        }
+    }
+    out::print(&table(&rows))?;
+    Ok(Verdict::Yes)
+}
+
+/// A multiple of the mean.
+fn ratio(permille: u64) -> String {
+    format!("{}.{:02}", permille / 1_000, permille % 1_000 / 10)
 }
 
 fn print_json(value: &impl serde::Serialize) -> Result<(), Failure> {
@@ -105,11 +205,10 @@ fn nodes(nodes: &[NodeBurden]) -> String {
     let mut rows = vec![head.map(str::to_owned).to_vec()];
     let most = nodes.iter().map(|it| it.load).max().unwrap_or(0);
     for it in nodes {
-        let share = format!("{}.{:02}", it.permille / 1_000, it.permille % 1_000 / 10);
         rows.push(vec![
             it.node.to_string(),
             grouped(it.load),
-            share,
+            ratio(it.permille),
             bar(it.load, most, BAR_WIDTH),
         ]);
     }

@@ -29,6 +29,7 @@ fn every_command_explains_itself_and_gives_an_example() {
         "paper",
         "lab",
         "doctor",
+        "placement",
         "switch",
         "node",
         "controller",
@@ -52,6 +53,10 @@ fn every_command_explains_itself_and_gives_an_example() {
     for sub in ["list", "pin", "unpin", "log"] {
         let help = run(&["hot", sub, "--help"]).expect(0).stdout;
         assert!(help.contains(&format!("keyway hot {sub}")), "{help}");
+    }
+    for sub in ["show", "plan", "log", "pause", "resume", "move"] {
+        let help = run(&["placement", sub, "--help"]).expect(0).stdout;
+        assert!(help.contains(&format!("keyway placement {sub}")), "{help}");
     }
     let help = run(&["paper", "pegasus", "--help"]).expect(0).stdout;
     assert!(help.contains("keyway paper pegasus --figure 8"), "{help}");

@@ -29,7 +29,7 @@ impl Case<'_> {
     pub(super) fn wanted_tail(&self, members: &[NodeId]) -> Option<NodeId> {
         let wanted = match self.change? {
             Change::Turn { tail, .. } => tail,
-            Change::Move { to, tail: true, .. } => to,
+            Change::Move { to, reads: true, .. } => to,
             Change::Move { .. } => self.partition.tail()?,
         };
         members.contains(&wanted).then_some(wanted)

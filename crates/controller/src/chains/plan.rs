@@ -42,6 +42,8 @@ pub(crate) struct Outlook {
     pub(crate) weights: Weights,
     /// No copy is to begin.
     pub(crate) paused: bool,
+    /// Nothing is to change because of the load.
+    pub(crate) placement_paused: bool,
 }
 
 impl Outlook {
@@ -310,7 +312,7 @@ impl Case<'_> {
     }
 
     /// How many are away, with those who leave now.
-    fn absent(&self, members: &[NodeId]) -> usize {
+    pub(super) fn absent(&self, members: &[NodeId]) -> usize {
         self.away_but(members).len()
     }
 
@@ -329,90 +331,8 @@ impl Case<'_> {
         members.iter().max_by_key(rank).copied()
     }
 
-    /// The copy that runs, if it is still of use.
-    fn running(&self, members: &[NodeId], learner: Option<NodeId>) -> Option<Intent> {
-        let taker = learner.filter(|node| self.is_wanted(members, *node))?;
-        let goes_on = |node: &NodeId| members.contains(node) && self.sight(*node).serving;
-        let giver = self
-            .partition
-            .tail()
-            .filter(goes_on)
-            .or_else(|| self.giver(members))
-            .or(members.first().copied())?;
-        Some(Intent { giver, taker })
-    }
-
-    fn is_behind(&self, node: NodeId) -> bool {
+    pub(super) fn is_behind(&self, node: NodeId) -> bool {
         self.compared.is_some_and(|it| it.behind.contains(&node))
-    }
-
-    /// The copy for a member that has come back with less than the others hold. How many others run
-    /// does not matter: what it lacks is little, and it counts for nothing until it has that.
-    fn resuming(&self, members: &[NodeId]) -> Option<Intent> {
-        let (taker, _) = self.compared?.resumes?;
-        if self.outlook.paused || !self.is_wanted(members, taker) {
-            return None;
-        }
-        let fit = members.iter().filter(|node| self.sight(**node).serving);
-        let giver = fit.min_by_key(|node| (self.tally.of(**node).tail_permille(), **node)).copied();
-        Some(Intent { giver: giver.or(members.first().copied())?, taker })
-    }
-
-    /// The copy to begin.
-    fn beginning(&self, members: &[NodeId]) -> Option<Intent> {
-        if self.outlook.paused {
-            return None;
-        }
-        if let Some(Intent { giver, taker }) = self.intent
-            && self.sight(taker).serving
-            && !self.partition.concerns(taker)
-            && self.is_wanted(members, taker)
-        {
-            let kept = members.contains(&giver).then_some(giver);
-            let giver = kept.or_else(|| self.giver(members))?;
-            return Some(Intent { giver, taker });
-        }
-        if let Some(copy) = self.moving(members) {
-            return Some(copy);
-        }
-        let whole = members.len() + self.absent(members) >= self.replicas;
-        if whole && !self.is_anyone_departing(members) {
-            return None;
-        }
-        let Partition { id, .. } = self.partition;
-        let strange =
-            |node: &NodeId| !self.partition.concerns(*node) && !self.leftovers.may_hold(*node, *id);
-        let free = |node: &NodeId| strange(node) && self.tally.of(*node).can_take();
-        let takers = self.outlook.takers().filter(free);
-        let taker = takers.min_by_key(|node| (self.with_one_more(*node), *node))?;
-        Some(Intent { giver: self.giver(members)?, taker })
-    }
-
-    /// Who gives a copy: one that gives no other.
-    pub(super) fn giver(&self, members: &[NodeId]) -> Option<NodeId> {
-        let fit = |node: &NodeId| self.sight(*node).serving && self.tally.of(*node).can_give();
-        let free = members.iter().filter(|node| fit(node));
-        free.min_by_key(|node| (self.tally.of(**node).tail_permille(), **node)).copied()
-    }
-
-    /// How full a node is with a replica in this partition.
-    fn with_one_more(&self, node: NodeId) -> usize {
-        self.outlook.weights.fullness(node, self.tally.of(node).replicas_held + 1)
-    }
-
-    /// Whether these members had better be joined by that node.
-    fn is_wanted(&self, members: &[NodeId], node: NodeId) -> bool {
-        let full = |node: NodeId| self.with_one_more(node);
-        let evens_out = || members.iter().any(|member| full(*member) > full(node));
-        let there = members.len() + self.absent(members);
-        let missing = there < self.replicas || self.is_anyone_departing(members);
-        let moves = matches!(self.change, Some(Change::Move { to, .. }) if to == node);
-        let Sight { departing, leaving, .. } = self.sight(node);
-        !departing && !leaving && (missing || moves || evens_out())
-    }
-
-    fn is_anyone_departing(&self, members: &[NodeId]) -> bool {
-        members.iter().any(|node| self.sight(*node).departing)
     }
 
     /// Why an open partition is to become the target; `None` if it is the target already.

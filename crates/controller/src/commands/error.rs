@@ -36,6 +36,29 @@ pub enum CommandError {
     },
     /// There is no partition of this id.
     NoPartition(PartitionId),
+    /// The partition has no replica at this node.
+    NotThere {
+        /// Which partition.
+        partition: PartitionId,
+        /// Which node.
+        node: NodeId,
+    },
+    /// The partition has a replica at this node.
+    ThereAlready {
+        /// Which partition.
+        partition: PartitionId,
+        /// Which node.
+        node: NodeId,
+    },
+    /// The chain of the partition changes already, or has no place for one more.
+    PartitionChanges(PartitionId),
+    /// A copy to this node cannot begin now.
+    CannotMove {
+        /// Of which partition.
+        partition: PartitionId,
+        /// To which node.
+        to: NodeId,
+    },
     /// There is no keyspace of this name.
     UnknownKeyspace(String),
     /// Hot keys of this keyspace have no copies.
@@ -89,6 +112,24 @@ impl fmt::Display for CommandError {
             Self::NoPartition(id) => {
                 write!(f, "there is no partition {id}: the status names those that there are")
             }
+            Self::NotThere { partition, node } => write!(
+                f,
+                "partition {partition} has no replica at node {node}: the status names its chain"
+            ),
+            Self::ThereAlready { partition, node } => {
+                write!(f, "partition {partition} has a replica at node {node} already")
+            }
+            Self::PartitionChanges(id) => write!(
+                f,
+                "the chain of partition {id} changes already, or has no place for one more: wait \
+                 until the status says that it is open and takes nobody in"
+            ),
+            Self::CannotMove { partition, to } => write!(
+                f,
+                "no copy of partition {partition} to node {to} can begin now: copies are paused, \
+                 or the node is not ready, gives or takes another one, or still clears away an \
+                 earlier replica; see the status and try again"
+            ),
             Self::UnknownKeyspace(name) => write!(f, "there is no keyspace {name:?}"),
             Self::HotIsOff(keyspace) => write!(
                 f,

@@ -23,8 +23,8 @@ pub enum Change {
         from: NodeId,
         /// Which node gets it.
         to: NodeId,
-        /// Whether it answers reads.
-        tail: bool,
+        /// Whether it answers reads, and is to go on with that.
+        reads: bool,
     },
 }
 

@@ -4,7 +4,7 @@ use super::change::Change;
 use super::loads::{Loads, Rate};
 use super::rest::Rests;
 use crate::capacity::Weights;
-use cluster::{Map, NodeId, Partition, PartitionId};
+use cluster::{Map, MaybeMutant, Mutant, NodeId, Partition, PartitionId};
 use machine::Instant;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,21 +21,21 @@ const TURN_GAIN_PERMILLE: u64 = 10;
 /// What a move has to take off, which copies all of a partition.
 const MOVE_GAIN_PERMILLE: u64 = 20;
 
-/// Requests per second under which a node is never too busy: a hundredth of what a core serves.
-const FLOOR: u64 = 1_000;
-
 /// Changes decided at once.
 const CHANGES_MAX: usize = 16;
 
 /// What deciding goes by.
 pub(crate) struct Scene<'a> {
     pub(super) now: Instant,
+    /// Requests per second under which a node is never too busy.
+    pub(super) floor: u64,
     pub(super) map: &'a Map,
     pub(super) loads: &'a Loads,
     pub(super) weights: &'a Weights,
     pub(super) takers: &'a [NodeId],
     pub(super) rests: &'a Rests,
     pub(super) under_way: &'a BTreeMap<PartitionId, Change>,
+    pub(super) mutant: MaybeMutant,
 }
 
 /// What each node has to do, in requests per second of a node of full weight.
@@ -80,9 +80,9 @@ impl Shares {
         (most * 1_000).checked_div(self.mean()).unwrap_or(1_000)
     }
 
-    pub(super) fn is_uneven(&self) -> bool {
+    pub(super) fn is_uneven(&self, floor: u64) -> bool {
         let busiest = self.busiest(&BTreeSet::new());
-        busiest.is_some_and(|(_, load)| load >= FLOOR) && self.worst_permille() >= UNEVEN_PERMILLE
+        busiest.is_some_and(|(_, load)| load >= floor) && self.worst_permille() >= UNEVEN_PERMILLE
     }
 
     fn shift(&mut self, (from, to): (NodeId, NodeId), load: u64) {
@@ -124,7 +124,7 @@ impl Burdens<'_> {
     pub(crate) fn can_move(&self, partition: &Partition, (from, to): (NodeId, NodeId)) -> bool {
         let Self { scene, shares } = self;
         let load = scene.load(partition, from);
-        scene.rests.may_go(scene.now, partition.id, to)
+        scene.may_go(partition.id, to)
             && (load == 0 || shares.busier_after((from, to), load) <= shares.of(from))
     }
 }
@@ -171,11 +171,11 @@ impl<'a> Scene<'a> {
         let Some(now) = partition.tail() else { return };
         match *change {
             Change::Turn { tail, .. } => shares.shift((now, tail), reads),
-            Change::Move { from, to, tail, .. } => {
+            Change::Move { from, to, reads: moves_reads, .. } => {
                 if partition.members().contains(&from) && !partition.members().contains(&to) {
                     shares.shift((from, to), writes);
                 }
-                if tail {
+                if moves_reads {
                     shares.shift((now, to), reads);
                 }
             }
@@ -191,7 +191,7 @@ impl<'a> Scene<'a> {
         let even = shares.mean() * EVEN_PERMILLE / 1_000;
         while changes.len() < CHANGES_MAX
             && let Some((node, load)) = shares.busiest(&stuck)
-            && load > even.max(FLOOR)
+            && load > even.max(self.floor)
         {
             let free: Vec<&Partition> = self.free(node, &touched).collect();
             let turn = self.best_turn(node, &free, &shares);
@@ -229,8 +229,16 @@ impl<'a> Scene<'a> {
                 && it.members().contains(&node)
                 && !touched.contains(&it.id)
                 && self.loads.is_settled(it.id)
-                && !self.rests.rests(self.now, it.id)
+                && !self.rests(it.id)
         })
+    }
+
+    fn rests(&self, partition: PartitionId) -> bool {
+        self.rests.rests(self.now, partition) && !self.mutant.is(Mutant::NeverRest)
+    }
+
+    fn may_go(&self, partition: PartitionId, node: NodeId) -> bool {
+        self.rests.may_go(self.now, partition, node) || self.mutant.is(Mutant::MoveBack)
     }
 
     /// Whether the busier of two nodes would be relieved by enough.
@@ -270,13 +278,11 @@ impl<'a> Scene<'a> {
         let takers = self.takers.iter().filter(|it| !copying.contains(it));
         // Among nodes that are no member, only the least busy matters.
         let moves = free.iter().filter(|it| it.chain.len() < wire::CHAIN_MAX).filter_map(|it| {
-            let strange = |taker: &&NodeId| {
-                !it.concerns(**taker) && self.rests.may_go(self.now, it.id, **taker)
-            };
+            let strange = |taker: &&NodeId| !it.concerns(**taker) && self.may_go(it.id, **taker);
             let to = *takers.clone().filter(strange).min_by_key(|to| (shares.of(**to), **to))?;
-            let tail = it.tail() == Some(node);
+            let reads = it.tail() == Some(node);
             let after = Self::gains(shares, (node, to), (self.load(it, node), MOVE_GAIN_PERMILLE))?;
-            Some((after, Change::Move { partition: it.id, from: node, to, tail }))
+            Some((after, Change::Move { partition: it.id, from: node, to, reads }))
         });
         moves.min_by_key(|(after, change)| (*after, change.partition())).map(|it| it.1)
     }

@@ -11,13 +11,18 @@ use std::time::Duration;
 /// A sample is taken over this much time at least.
 const PERIOD: Duration = Duration::from_millis(500);
 
-/// A rate is the mean of so many samples: what flips from one to the next, or every second, looks
-/// steady.
+/// The rate of a steady load is the mean of so many samples.
 const SAMPLES: usize = 4;
+
+/// That of a load that goes up and down is the mean of so many.
+const HISTORY: usize = 16;
 
 /// Samples that say nothing of a partition after it has changed: it was closed, and what clients
 /// sent again comes all at once.
 const UNSETTLED: u8 = 2;
+
+/// More than any partition is asked for: a switch that says so has counted wrong.
+const RATE_MAX: u64 = u32::MAX as u64;
 
 /// Requests for a partition per second, without those that copies of hot keys answered and those
 /// that went to chains of their own.
@@ -42,11 +47,10 @@ struct Counted {
     epoch: Epoch,
     counted: Rate,
     /// The last ones, per second; the oldest is overwritten.
-    samples: [Rate; SAMPLES],
-    /// How many there were since it changed.
+    samples: [Rate; HISTORY],
+    /// How many there were, and how many of them since it changed.
     taken: usize,
-    /// Of before it changed.
-    before: Option<Rate>,
+    fresh: usize,
     /// Samples that are still to be left out.
     unsettled: u8,
 }
@@ -68,21 +72,34 @@ impl Rate {
         self.since(Self { reads: away.reads, writes: away.writes })
     }
 
+    fn all(self) -> u64 {
+        self.reads.saturating_add(self.writes)
+    }
+
+    fn mean(samples: impl Iterator<Item = Self> + Clone) -> Self {
+        let mean = |of: fn(Self) -> u64| {
+            let count = samples.clone().count() as u64;
+            samples.clone().map(of).sum::<u64>().checked_div(count).unwrap_or(0)
+        };
+        Self { reads: mean(|it| it.reads), writes: mean(|it| it.writes) }
+    }
+
     fn per_second(self, time: Duration) -> Self {
-        let of = |events| per_second(events, time);
+        let of = |events| per_second(events, time).min(RATE_MAX);
         Self { reads: of(self.reads), writes: of(self.writes) }
     }
 }
 
 impl Counted {
     fn new(epoch: Epoch, counted: Rate) -> Self {
-        let (samples, unsettled) = ([Rate::default(); SAMPLES], UNSETTLED);
-        Self { epoch, counted, samples, taken: 0, before: None, unsettled }
+        let (samples, unsettled) = ([Rate::default(); HISTORY], UNSETTLED);
+        Self { epoch, counted, samples, taken: 0, fresh: 0, unsettled }
     }
 
-    /// The partition was changed, or somebody else counts.
+    /// The partition was changed, or somebody else counts. What it was asked for before still says
+    /// what it is asked for in the long run.
     fn begin_again(&mut self) {
-        (self.before, self.taken, self.unsettled) = (self.rate(), 0, UNSETTLED);
+        (self.fresh, self.unsettled) = (0, UNSETTLED);
     }
 
     fn take(&mut self, sample: Rate) {
@@ -90,22 +107,43 @@ impl Counted {
             self.unsettled -= 1;
             return;
         }
-        if let Some(place) = self.samples.get_mut(self.taken % SAMPLES) {
+        if let Some(place) = self.samples.get_mut(self.taken % HISTORY) {
             *place = sample;
         }
         self.taken += 1;
+        self.fresh += 1;
     }
 
     fn is_settled(&self) -> bool {
-        self.taken >= SAMPLES
+        self.fresh >= SAMPLES
+    }
+
+    /// The last samples, the newest first.
+    fn newest(&self) -> impl Iterator<Item = Rate> + Clone {
+        let (before, after) = self.samples.split_at(self.taken % HISTORY);
+        let newest = before.iter().rev().chain(after.iter().rev());
+        newest.take(self.taken).copied()
     }
 
     fn rate(&self) -> Option<Rate> {
-        if !self.is_settled() {
-            return self.before;
+        if self.taken < SAMPLES {
+            return None;
         }
-        let mean = |of: fn(&Rate) -> u64| self.samples.iter().map(of).sum::<u64>() / SAMPLES as u64;
-        Some(Rate { reads: mean(|it| it.reads), writes: mean(|it| it.writes) })
+        // A load that has changed once is what it is now. One that goes up and down would look like
+        // another with every sample, whatever its period, and is what it is in the long run.
+        let steady = self.swings(HISTORY) < 2 && self.swings(SAMPLES) == 0;
+        Some(Rate::mean(self.newest().take(if steady { SAMPLES } else { HISTORY })))
+    }
+
+    /// How often the load went from well under its mean to well above it, or back, within the last
+    /// so many samples.
+    fn swings(&self, samples: usize) -> usize {
+        let mean = Rate::mean(self.newest()).all();
+        let sides = self.newest().take(samples).map(Rate::all).filter_map(|it| {
+            let (above, under) = (it > mean + mean / 2, it < mean - mean / 2);
+            (above || under).then_some(above)
+        });
+        sides.clone().zip(sides.skip(1)).filter(|(one, next)| one != next).count()
     }
 }
 
@@ -200,12 +238,12 @@ impl Loads {
         away
     }
 
-    /// The rate of a partition; the last before it changed, if it just has.
+    /// The rate of a partition, from before it changed if it just has.
     pub(super) fn of(&self, partition: PartitionId) -> Rate {
         self.partitions.get(&partition).and_then(Counted::rate).unwrap_or_default()
     }
 
-    /// Whether that is what the partition is asked for as it is now.
+    /// Whether that was counted since it changed.
     pub(super) fn is_settled(&self, partition: PartitionId) -> bool {
         self.partitions.get(&partition).is_some_and(Counted::is_settled)
     }

@@ -86,7 +86,7 @@ mod tests {
         let now = Instant::from_unix_ms(0);
         rests.note(
             now,
-            &Change::Move { partition: ONE, from: NodeId(1), to: NodeId(2), tail: true },
+            &Change::Move { partition: ONE, from: NodeId(1), to: NodeId(2), reads: true },
         );
         let minutes = |n: u64| now + Duration::from_secs(60 * n);
         assert!(!rests.may_go(minutes(9), ONE, NodeId(1)));

@@ -1,6 +1,7 @@
 //! Where placement stands, for people.
 
 use super::change::Change;
+use super::log::PlacementDecision;
 use cluster::{NodeId, PartitionId};
 use serde::{Deserialize, Serialize};
 
@@ -11,12 +12,20 @@ pub struct PlacementStatus {
     pub partitions: Vec<PartitionRate>,
     /// Nodes, as they will be when what is under way has come to its end.
     pub nodes: Vec<NodeBurden>,
+    /// Nothing is to begin: an operator has paused this, or copies.
+    pub paused: bool,
     /// Changes that were begun.
     pub under_way: Vec<Change>,
     /// Changes that would be begun if load has been as uneven as it is for long enough.
     pub planned: Vec<Change>,
     /// Nodes, as they would be then.
     pub predicted: Vec<NodeBurden>,
+    /// The last decisions, oldest first.
+    pub decisions: Vec<PlacementDecision>,
+    /// How often another member was made the tail since this controller began.
+    pub turns: u64,
+    /// How often a replica was moved.
+    pub moves: u64,
 }
 
 /// Requests per second for a partition, without those that copies of hot keys answer and writes of

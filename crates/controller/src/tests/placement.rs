@@ -1,6 +1,7 @@
 //! Placement follows load: who does what when partitions are asked for unevenly.
 
 use super::world::World;
+use crate::{CommandError, Controller, PlacementStatus};
 use cluster::{Member, NodeId, PartitionCount, PartitionId};
 use machine::Instant;
 use std::collections::{BTreeMap, BTreeSet};
@@ -123,8 +124,8 @@ fn a_little_load_or_a_little_more_than_others_moves_nothing() {
 
 #[test]
 fn load_that_flips_at_the_controllers_own_periods_moves_no_more_than_steady_load() {
-    // A sample, two of them, and as many as a rate is the mean of.
-    for period_ms in [500_u64, 1_000, 2_000] {
+    // From a sample to twice as many as a rate is the mean of.
+    for period_ms in [500_u64, 1_000, 1_500, 2_000, 2_500, 3_000, 4_000] {
         let mut world = World::with_keyspace(4, 1, 16, 1);
         let chains = world.map().partitions;
         let of = |node: u16| -> Demand {
@@ -132,14 +133,23 @@ fn load_that_flips_at_the_controllers_own_periods_moves_no_more_than_steady_load
             mine.map(|it| (it.id, (20_000, 0))).collect()
         };
         let (one, other) = (of(0), of(1));
-        let before = world.chains();
-        world.serve(120 * SECOND, |time| {
+        let flips = |time: Duration| {
             let turn = u64::try_from(time.as_millis()).unwrap() / period_ms;
             if turn.is_multiple_of(2) { one.clone() } else { other.clone() }
-        });
-        // Both are busier than the rest, and that can be helped; what flips cannot.
-        let moved = before.iter().zip(world.chains()).filter(|(one, other)| **one != *other);
-        assert!(moved.count() <= 8, "{period_ms} ms");
+        };
+        let changes = |world: &World| {
+            let decisions = world.status().placement.decisions;
+            decisions.iter().map(|it| it.changes.len()).sum::<usize>()
+        };
+        // Both are busier than the rest, and that can be helped: three of four partitions may leave
+        // each of them before it is known that they take turns, and as many leave their next.
+        world.serve(30 * SECOND, flips);
+        let learned = changes(&world);
+        assert!(learned <= 12, "{period_ms} ms: {:#?}", world.status().placement.decisions);
+        // What flips cannot be helped.
+        world.serve(120 * SECOND, flips);
+        let more = changes(&world) - learned;
+        assert!(more <= 2, "{period_ms} ms: {:#?}", world.status().placement.decisions);
     }
 }
 
@@ -182,4 +192,75 @@ fn under_a_steady_skewed_load_changes_come_to_an_end_and_nothing_goes_back() {
         assert!(worst <= (possible * 11 / 10).max(1_250), "{worst}, possible {possible}");
         assert!(changes <= 4 * 64, "{changes} changes");
     }
+}
+
+#[test]
+fn what_came_of_a_decision_is_as_it_was_predicted() {
+    let mut world = World::with_keyspace(3, 1, 15, 3);
+    let tail = world.partition(0).tail().unwrap();
+    let mine = world.map().partitions.into_iter().filter(|it| it.tail() == Some(tail)).take(3);
+    let demand: Demand = mine.map(|it| (it.id, (10_000, 0))).collect();
+    world.serve(30 * SECOND, steady(&demand));
+    let PlacementStatus { decisions, turns, moves, planned, under_way, .. } =
+        world.status().placement;
+    let [decision] = &decisions[..] else { panic!("{decisions:?}") };
+    assert_eq!((decision.saw_permille, decision.predicted_permille), (3_000, 1_000));
+    let found = decision.found_permille.unwrap();
+    assert!((990..=1_010).contains(&found), "{found}");
+    assert_eq!((turns, moves, decision.changes.len()), (2, 0, 2));
+    assert!(planned.is_empty() && under_way.is_empty());
+}
+
+#[test]
+fn nothing_moves_while_placement_is_paused() {
+    let mut world = World::with_keyspace(3, 1, 15, 3);
+    let tail = world.partition(0).tail().unwrap();
+    let mine = world.map().partitions.into_iter().filter(|it| it.tail() == Some(tail));
+    let demand: Demand = mine.map(|it| (it.id, (10_000, 0))).collect();
+    let (before, now) = (world.chains(), world.now);
+    world.controller.pause_placement(now);
+    world.serve(20 * SECOND, steady(&demand));
+    assert_eq!(world.chains(), before);
+    let status = world.status().placement;
+    assert!(status.paused && !status.planned.is_empty(), "{status:?}");
+    let config = world.config.clone();
+    world.restart(config);
+    world.settle();
+    world.serve(20 * SECOND, steady(&demand));
+    assert_eq!(world.chains(), before, "it is kept on record");
+    let now = world.now;
+    world.controller.resume_placement(now);
+    world.serve(20 * SECOND, steady(&demand));
+    assert_ne!(world.chains(), before);
+}
+
+#[test]
+fn an_operator_moves_a_replica_and_it_stays_there() {
+    let mut world = World::with_keyspace(4, 1, 8, 3);
+    world.copying = SECOND;
+    let partition = world.partition(0);
+    let (id, tail) = (partition.id, partition.tail().unwrap());
+    let other = (0..4).map(NodeId).find(|node| !partition.concerns(*node)).unwrap();
+    let now = world.now;
+    let controller = &mut world.controller;
+    let refused = |controller: &mut Controller, id, from, to| {
+        controller.move_replica(now, id, (from, to)).unwrap_err()
+    };
+    let unknown = PartitionId(999);
+    assert_eq!(refused(controller, unknown, tail, other), CommandError::NoPartition(unknown));
+    let not_there = CommandError::NotThere { partition: id, node: other };
+    assert_eq!(refused(controller, id, other, tail), not_there);
+    let there = CommandError::ThereAlready { partition: id, node: partition.chain[0] };
+    assert_eq!(refused(controller, id, tail, partition.chain[0]), there);
+    let nobody = NodeId(77);
+    assert_eq!(refused(controller, id, tail, nobody), CommandError::UnknownNode(nobody));
+    controller.move_replica(now, id, (tail, other)).unwrap();
+    assert_eq!(refused(controller, id, tail, other), CommandError::PartitionChanges(id));
+    world.live_for(5 * SECOND);
+    let moved = world.partition(0);
+    assert!(moved.members().contains(&other) && !moved.members().contains(&tail), "{moved:?}");
+    assert_eq!(moved.tail(), Some(other), "it answers reads as the one before it did");
+    assert!(world.status().replicated);
+    world.live_for(60 * SECOND);
+    assert!(world.partition(0).members().contains(&other), "numbers of replicas move nothing back");
 }

@@ -39,6 +39,7 @@ fn config() -> ControllerConfig {
         overlap: Duration::ZERO,
         copy_bytes_per_s: 1 << 20,
         hot_selection: Selection::default(),
+        load_floor: crate::LOAD_FLOOR,
     }
 }
 

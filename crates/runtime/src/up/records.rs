@@ -8,7 +8,7 @@ use crate::store::{FjallEngine, ShardIdentity, StoreError, SyncPolicy};
 use cluster::{
     ClusterId, Incarnation, NodeId, NodeRecord, NodeSpec, Selection, ShardRecord, StoreId,
 };
-use controller::{COPY_BYTES_PER_S, ControllerConfig, LEASE};
+use controller::{COPY_BYTES_PER_S, ControllerConfig, LEASE, LOAD_FLOOR};
 use node::engine::Engine as _;
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -41,6 +41,7 @@ pub fn records_of(data: &Path) -> Result<(ControllerConfig, Vec<NodeRecord>), St
         overlap: Duration::ZERO,
         copy_bytes_per_s: COPY_BYTES_PER_S,
         hot_selection: Selection::default(),
+        load_floor: LOAD_FLOOR,
     };
     let records = ids().map(|id| record(data, id, plan.shards));
     Ok((config, records.collect::<Result<_, _>>()?))

@@ -31,6 +31,7 @@ fn saved(nodes: u16) -> Saved {
         overlap: Duration::ZERO,
         copy_bytes_per_s: controller::COPY_BYTES_PER_S,
         hot_selection: cluster::Selection::default(),
+        load_floor: controller::LOAD_FLOOR,
     };
     let now = Instant::from_unix_ms(1_800_000_000_000);
     let mut controller = Controller::new(config, None, now).expect("a sound configuration");

@@ -8,7 +8,9 @@ use crate::check::{Key, OpKind, Scan};
 use crate::options::Load;
 use crate::world::TIME_ERROR_MS;
 use client::{Expect, Expiry, New, Request};
+use machine::Instant;
 use std::ops::Bound;
+use std::time::Duration;
 use wire::Version;
 
 /// Every key that any user may ever have written.
@@ -26,6 +28,12 @@ pub(crate) fn keys(load: &Load) -> Vec<Key> {
     let crowded = crowded_keys().filter(|_| load.crowd_percent > 0);
     let hashed = hashed.chain(wide).chain(grouped).chain(crowded);
     hashed.chain(Actor::ordered_keys().map(|key| Key { ordered: true, key })).collect()
+}
+
+/// How often the keys that most requests are about have changed, if each time lasts so long.
+fn focus_at(now: Instant, lasts: Duration) -> u64 {
+    let nanos = u64::try_from(lasts.as_nanos()).expect("seconds");
+    now.0.checked_div(nanos).unwrap_or(0)
 }
 
 /// A register of the hash keyspace.
@@ -46,6 +54,7 @@ impl Actor {
     /// Starts a request, drawn from all kinds.
     pub(super) fn start(&mut self, ask: &mut Ask<'_>) {
         self.started += 1;
+        self.focus = focus_at(ask.now, self.focus_lasts);
         if self.lock_percent > 0 && self.rng.chance(self.lock_percent, 100) && self.lock(ask) {
             return;
         }
@@ -226,11 +235,7 @@ impl Actor {
 
     fn register(&mut self) -> Key {
         if self.is_focused() {
-            let mut keys = focus(self.twins);
-            let ordered = keys.pop().expect("it is the last");
-            let twin = self.twins.is_some() && self.rng.chance(1, 2);
-            let hashed = keys.swap_remove(usize::from(twin));
-            return if self.rng.chance(1, 2) { ordered } else { hashed };
+            return self.focused();
         }
         if self.rng.chance(1, 3) {
             let key = format!("k{}", self.rng.below(ORDERED_KEYS)).into_bytes();
@@ -238,6 +243,22 @@ impl Actor {
         } else {
             self.hashed()
         }
+    }
+
+    /// One of the keys that most requests are about.
+    fn focused(&mut self) -> Key {
+        if self.focus_lasts.is_zero() {
+            let mut keys = focus(self.twins);
+            let ordered = keys.pop().expect("it is the last");
+            let twin = self.twins.is_some() && self.rng.chance(1, 2);
+            let hashed = keys.swap_remove(usize::from(twin));
+            return if self.rng.chance(1, 2) { ordered } else { hashed };
+        }
+        if self.rng.chance(1, 2) {
+            let key = format!("k{}", self.focus % ORDERED_KEYS).into_bytes();
+            return Key { ordered: true, key };
+        }
+        register(self.twins, self.focus % self.registers)
     }
 
     fn hashed(&mut self) -> Key {

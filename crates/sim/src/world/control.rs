@@ -72,6 +72,7 @@ pub(super) struct Courier {
 impl World {
     pub(super) fn pump_controller(&mut self, index: usize) {
         self.count_delegations(index);
+        self.look_at_placement(index);
         if self.keyspaces.is_none() {
             self.create_keyspaces(index);
         }

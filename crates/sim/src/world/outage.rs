@@ -146,6 +146,7 @@ fn options(seed: u64, nodes: u16) -> Options {
             crowd_percent: 0,
             reads_percent: 0,
             focus_percent: 0,
+            focus_lasts: Duration::ZERO,
             goodbye_percent: 0,
             fresh_percent: 0,
             lock_percent: 0,

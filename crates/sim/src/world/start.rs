@@ -204,6 +204,7 @@ impl World {
             overlap: Duration::ZERO,
             copy_bytes_per_s: self.options.copy_bytes_per_s,
             hot_selection: Selection::default(),
+            load_floor: self.options.load_floor,
         }
     }
 

@@ -37,6 +37,8 @@ pub(super) fn configuration(spec: &RackSpec) -> ControllerConfig {
         overlap: Duration::ZERO,
         copy_bytes_per_s: COPY_BYTES_PER_S,
         hot_selection: selection,
+        // The papers place keys once.
+        load_floor: u64::MAX,
     }
 }
 

@@ -97,6 +97,19 @@ pub enum Change {
     PauseCopies,
     /// Go on copying.
     ResumeCopies,
+    /// Change nothing because of the load.
+    PausePlacement,
+    /// Have placement follow the load again.
+    ResumePlacement,
+    /// Move a replica.
+    MoveReplica {
+        /// Of which partition.
+        partition: PartitionId,
+        /// Which node gives it up.
+        from: NodeId,
+        /// Which node gets it.
+        to: NodeId,
+    },
     /// Let a key be hot whatever is asked of it.
     PinKey(NamedKey),
     /// Cancel that.

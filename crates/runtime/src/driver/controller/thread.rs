@@ -242,6 +242,17 @@ impl Thread {
                 self.controller.resume_copies(now);
                 Ok(())
             }
+            Change::PausePlacement => {
+                self.controller.pause_placement(now);
+                Ok(())
+            }
+            Change::ResumePlacement => {
+                self.controller.resume_placement(now);
+                Ok(())
+            }
+            Change::MoveReplica { partition, from, to } => {
+                self.controller.move_replica(now, partition, (from, to))
+            }
         }
     }
 

@@ -1,0 +1,83 @@
+//! What was decided because of the load, and what came of it.
+
+use super::change::Change;
+use crate::ring::Ring;
+use cluster::PartitionId;
+use machine::Instant;
+use serde::{Deserialize, Serialize};
+
+/// Decisions about the load that are remembered. All are in the driver's log, among others.
+const PLACEMENT_DECISIONS_MAX: usize = 64;
+
+/// One decision to take load from nodes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlacementDecision {
+    /// When, in Unix milliseconds.
+    pub at_ms: u64,
+    /// What the busiest node had to do then, in thousandths of the mean.
+    pub saw_permille: u64,
+    /// What was to be changed.
+    pub changes: Vec<Change>,
+    /// What the busiest node would have to do after that.
+    pub predicted_permille: u64,
+    /// What it had to do when all of that had been carried out and was counted; not there before.
+    pub found_permille: Option<u64>,
+}
+
+/// The last decisions, and how much was decided in all.
+#[derive(Clone, Debug)]
+pub(super) struct Log {
+    decisions: Ring<PlacementDecision>,
+    /// The last one, if it is not known what came of it.
+    open: Option<u64>,
+    pub(super) turns: u64,
+    pub(super) moves: u64,
+}
+
+impl Default for Log {
+    fn default() -> Self {
+        let decisions = Ring::new(PLACEMENT_DECISIONS_MAX);
+        Self { decisions, open: None, turns: 0, moves: 0 }
+    }
+}
+
+impl Log {
+    pub(super) fn note(&mut self, now: Instant, (saw, predicted): (u64, u64), changes: &[Change]) {
+        for change in changes {
+            match change {
+                Change::Turn { .. } => self.turns += 1,
+                Change::Move { .. } => self.moves += 1,
+            }
+        }
+        self.open = Some(self.decisions.note(PlacementDecision {
+            at_ms: now.unix_ms(),
+            saw_permille: saw,
+            changes: changes.to_vec(),
+            predicted_permille: predicted,
+            found_permille: None,
+        }));
+    }
+
+    /// Nothing is under way: if all that was changed last is counted anew, that is what came of it.
+    pub(super) fn find(&mut self, worst: u64, is_counted: impl Fn(PartitionId) -> bool) {
+        let Some(decision) = self.open.and_then(|number| self.decisions.get_mut(number)) else {
+            return;
+        };
+        if decision.changes.iter().all(|change| is_counted(change.partition())) {
+            decision.found_permille = Some(worst);
+            self.open = None;
+        }
+    }
+
+    pub(super) fn noted(&self) -> u64 {
+        self.decisions.noted()
+    }
+
+    pub(super) fn since(&self, seen: u64) -> impl Iterator<Item = &PlacementDecision> {
+        self.decisions.since(seen)
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &PlacementDecision> {
+        self.decisions.iter()
+    }
+}
