@@ -117,6 +117,8 @@ pub enum Mutant {
     KeepDelegations,
     /// Node: a key returns with what the first node to answer has found.
     RecallEarly,
+    /// Node: the last of a delegated write's chain answers it before all others have it on disk.
+    AnswerUntold,
     /// Node: of a delegation that is over it tells only what it knows to be committed.
     FetchCommittedOnly,
     /// Node: versions of a delegation are given once more at home.
@@ -214,7 +216,7 @@ pub enum Mutant {
 
 impl Mutant {
     /// Every mutant.
-    pub const ALL: [Self; 97] = [
+    pub const ALL: [Self; 98] = [
         Self::ForgetRequests,
         Self::RetryElsewhere,
         Self::IgnoreBase,
@@ -268,6 +270,7 @@ impl Mutant {
         Self::CopyUncommitted,
         Self::KeepDelegations,
         Self::RecallEarly,
+        Self::AnswerUntold,
         Self::FetchCommittedOnly,
         Self::ResetVersions,
         Self::ServeBeforeRecall,
