@@ -100,7 +100,7 @@ fn describe(options: &Options, cores: &Cores, idle: f64) {
         return;
     }
     println!("{NODES} nodes of one shard, memory engine, {PARTITIONS} partitions, one replica;");
-    println!("{KEYS} keys of {KEY_LEN} B, chosen uniformly, values of {VALUE_LEN} B; closed loop,");
+    println!("{KEYS} keys of {KEY_LEN} B, chosen uniformly, values of {VALUE_LEN} B;");
     println!("batches of {BATCH}; {}", options.describe());
     println!("{}; all racks and servers", cores.describe());
     println!("together take {:.1} % of a core while nobody asks\n", 100.0 * idle);
@@ -110,7 +110,7 @@ fn describe(options: &Options, cores: &Cores, idle: f64) {
     println!("                it is for XDP");
     println!("direct, same:   in the rack of the XDP switch, whose program lets the packets pass");
     println!("Redis, direct:  the client hashes, and has a connection to each server\n");
-    println!("k/s: median [its 95 % interval]; us: p50 / p99; us of CPU time per request:");
+    println!("k/s: median [its 95 % interval]; us: p50 / p99 / p99.9; us of CPU time per request:");
     println!("client + switch + servers + ksoftirqd; full: whose core is; last, ratios of rates,");
     println!("round by round");
 }

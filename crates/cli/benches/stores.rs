@@ -3,8 +3,11 @@
 //!
 //! Every server has one core, the same, and the client another; the rounds of all of them
 //! alternate. Keyway is driven past its switch, one thread against one thread, and once more by way
-//! of its switch, which then has the same core as the node. A server that is not installed is
-//! named, with what installs it, and its rows say so.
+//! of its switch, which then has the same core as the node. A server that is not
+//! installed is named, with what installs it, and its rows say so.
+//!
+//! Tails are compared at equal load as well: in an open loop, at half of what the slowest reaches
+//! with [`EQUAL_IN_FLIGHT`] requests in flight.
 
 mod load;
 mod local;
@@ -22,6 +25,7 @@ use load::cores::Cores;
 use load::figures::{Rounds, Spread};
 use load::keyway::{Coordination, Keyway, PARTITIONS};
 use load::options::Options;
+use load::pace::{Pace, equal};
 use local::Cluster;
 use pipe::{Pipe, redis};
 use serde_json::json;
@@ -29,6 +33,7 @@ use stores::memcached;
 use stores::servers::{Server, Unavailable};
 
 const IN_FLIGHT: [usize; 3] = [1, 32, 256];
+const EQUAL_IN_FLIGHT: usize = 32;
 const VALUE_LENS: [usize; 2] = [128, 1024];
 
 /// A way to drive a server.
@@ -50,12 +55,13 @@ fn main() {
     let options = Options::parse();
     let cores = Cores::take();
     if !options.json {
-        println!("{KEYS} keys of {KEY_LEN} B, chosen uniformly; closed loop, one connection,");
+        println!("{KEYS} keys of {KEY_LEN} B, chosen uniformly; one connection,");
         println!("up to {BATCH} requests in a system call of the client; {}", options.describe());
         println!("{}; one thread serves, but for", cores.describe());
         println!("{KEYWAY_SWITCH:?}: its switch and its node are two threads on that core");
         println!("{KEYWAY}: memory engine, {PARTITIONS} partitions, one replica\n");
-        println!("k/s: median [its 95 % interval]; CPU: us per request, client + server;");
+        println!("k/s: median [its 95 % interval]; us: p50 / p99 / p99.9;");
+        println!("CPU: us per request, client + server;");
         println!("ratios of rates, round by round, to Redis, memcached, memcached by UDP\n");
     }
     for value_len in VALUE_LENS {
@@ -99,15 +105,22 @@ fn measure_size(options: &Options, cores: &Cores, value_len: usize) {
         }
     }
     for kind in [Kind::Get, Kind::Put] {
-        for in_flight in IN_FLIGHT {
+        let mut measure = |pace| {
             let rounds = alternate(options, arms.len(), |arm| {
                 let arm = arms.get_mut(arm).expect("one of them");
                 let contents = contents.get_mut(arm.store).expect("one for each server");
                 number += 1;
                 let client = arm.client.as_mut()?;
-                Some(client.run(contents, kind, number, in_flight, options.round()))
+                Some(client.run(contents, kind, number, pace, options.round()))
             });
-            report(options, value_len, kind, in_flight, &arms, &rounds);
+            report(options, value_len, kind, pace, &arms, &rounds);
+            rounds
+        };
+        for in_flight in IN_FLIGHT {
+            let rounds = measure(Pace::Closed(in_flight));
+            if in_flight == EQUAL_IN_FLIGHT {
+                measure(equal(&rounds, 1));
+            }
         }
     }
 }
@@ -126,16 +139,16 @@ fn report(
     options: &Options,
     value_len: usize,
     kind: Kind,
-    in_flight: usize,
+    pace: Pace,
     arms: &[Arm],
     rounds: &[Rounds],
 ) {
     if !options.json {
-        println!("\n{} of {value_len} B, {in_flight} in flight", kind.name());
+        println!("\n{} of {value_len} B, {pace}", kind.name());
     }
     for (arm, mine) in arms.iter().zip(rounds) {
         if arm.client.is_none() {
-            print_skipped(options, value_len, kind, in_flight, arm.name);
+            print_skipped(options, value_len, kind, pace, arm.name);
             continue;
         }
         let ratio = |name| {
@@ -145,24 +158,18 @@ fn report(
         };
         let ratios = [REDIS, MEMCACHED, MEMCACHED_UDP].map(ratio);
         if options.json {
-            print_json(options, value_len, kind, in_flight, arm.name, mine, ratios);
+            print_json(options, value_len, kind, pace, arm.name, mine, ratios);
         } else {
             print_line(arm.name, mine, ratios);
         }
     }
 }
 
-fn print_skipped(
-    options: &Options,
-    value_len: usize,
-    kind: Kind,
-    in_flight: usize,
-    name: &'static str,
-) {
+fn print_skipped(options: &Options, value_len: usize, kind: Kind, pace: Pace, name: &'static str) {
     if options.json {
         let row = json!({
             "benchmark": "stores", "store": name, "op": kind.name(), "value_bytes": value_len,
-            "in_flight": in_flight, "skipped": true,
+            "in_flight": pace.in_flight(), "rate": pace.rate(), "skipped": true,
         });
         println!("{row}");
     } else {
@@ -175,13 +182,14 @@ fn print_line(name: &str, rounds: &Rounds, ratios: [Option<Spread>; 3]) {
     let (resent, strays) = rounds.losses();
     let ratios = ratios.map(|it| it.map_or("    -".into(), |it| format!("{:5.2}", it.median)));
     println!(
-        "  {name:<16} {:6.1} [{:6.1} {:6.1}] k/s  {:5.0} / {:5.0} us  CPU {:5.2} + {:5.2}  \
-         full: {:<7}  ratios {}  resent {resent}, strays {strays}",
+        "  {name:<16} {:6.1} [{:6.1} {:6.1}] k/s  {:5.0} / {:5.0} / {:5.0} us  CPU {:5.2} + \
+         {:5.2}  full: {:<7}  ratios {}  resent {resent}, strays {strays}",
         rate.median / 1e3,
         rate.low / 1e3,
         rate.high / 1e3,
         rounds.latency_us(50.0),
         rounds.latency_us(99.0),
+        rounds.latency_us(99.9),
         rounds.client_us(),
         rounds.server_us(""),
         rounds.saturated(),
@@ -193,7 +201,7 @@ fn print_json(
     options: &Options,
     value_len: usize,
     kind: Kind,
-    in_flight: usize,
+    pace: Pace,
     name: &'static str,
     rounds: &Rounds,
     ratios: [Option<Spread>; 3],
@@ -202,10 +210,13 @@ fn print_json(
     let (resent, strays) = rounds.losses();
     let row = json!({
         "benchmark": "stores", "store": name, "op": kind.name(), "keys": KEYS,
-        "key_bytes": KEY_LEN, "value_bytes": value_len, "in_flight": in_flight, "batch": BATCH,
+        "key_bytes": KEY_LEN, "value_bytes": value_len,
+        "in_flight": pace.in_flight(), "rate": pace.rate(),
+        "batch": BATCH,
         "rounds": options.rounds, "round_ms": options.round().as_millis(),
         "per_second": rounds.rate(),
         "p50_us": rounds.latency_us(50.0), "p99_us": rounds.latency_us(99.0),
+        "p999_us": rounds.latency_us(99.9),
         "client_cpu_us": rounds.client_us(), "server_cpu_us": rounds.server_us(""),
         "saturated": rounds.saturated(), "resent": resent, "strays": strays,
         "ratio_redis": redis, "ratio_memcached": memcached, "ratio_memcached_udp": memcached_udp,

@@ -38,7 +38,7 @@ pub use order::{
 };
 pub use range_table::RangeTable;
 pub use record::{NodeRecord, ShardRecord, SwitchRecord};
-pub use resources::{Resources, Stored, Volume};
+pub use resources::{Durability, Resources, Stored, Volume};
 pub use term::{Leader, Superior, Term, Unheeded};
 pub use verify::{DIFFERENCES_MAX, Difference, Findings, Verification, VerifyOrder};
 pub use versions::{CHAIN_VERSION, ORDERS_VERSION, ORDERS_VERSION_MIN, Versions};

@@ -3,6 +3,7 @@
 use crate::ids::KeyspaceId;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::fmt;
 use std::iter::Sum;
 use wire::Room;
 
@@ -23,6 +24,37 @@ pub struct Resources {
     /// Bytes of the files of its store, if it has any.
     #[serde(default)]
     pub disk_used: Option<u64>,
+    /// What the writes that it has acknowledged are safe from, if it says so.
+    #[serde(default)]
+    pub durability: Option<Durability>,
+}
+
+/// What the writes that a node has acknowledged are safe from, the least first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Durability {
+    /// Nothing: they are in the memory of its process.
+    Memory,
+    /// The end of its process. The operating system takes them to the disk when it sees fit.
+    Never,
+    /// The end of its process, and after an interval that of its machine.
+    Interval,
+    /// What the store of others is safe from that has them.
+    Backend,
+    /// The end of its machine: they are on disk.
+    Always,
+}
+
+impl fmt::Display for Durability {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Memory => "memory",
+            Self::Never => "never",
+            Self::Interval => "interval",
+            Self::Backend => "backend",
+            Self::Always => "always",
+        })
+    }
 }
 
 /// Keys that have a value.
@@ -93,6 +125,7 @@ impl Default for Resources {
             disk_free: None,
             disk_floor: None,
             disk_used: None,
+            durability: None,
         }
     }
 }
@@ -108,6 +141,7 @@ impl Resources {
             disk_free: all().filter_map(|it| it.disk_free).min(),
             disk_floor: all().find_map(|it| it.disk_floor),
             disk_used: all().filter_map(|it| it.disk_used).reduce(u64::saturating_add),
+            durability: all().map(|it| it.durability).min().flatten(),
         }
     }
 }

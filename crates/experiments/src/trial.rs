@@ -8,6 +8,7 @@ use console::exit::Failure;
 use runtime::clock::Clock;
 use std::fmt;
 use std::time::Duration;
+use workload::Latency;
 
 /// How a trial went.
 #[derive(Clone, Debug)]
@@ -19,6 +20,8 @@ pub(crate) struct Trial {
     /// Median of the 99th percentiles of the trial's pieces, in microseconds: what the machine does
     /// otherwise for a moment counts in one piece.
     pub(crate) p99_us: u64,
+    /// The same of the 99.9th.
+    pub(crate) p999_us: u64,
     /// 99th percentile of how late this program was to ask.
     pub(crate) late_p99_us: u64,
     /// Share of the datagrams that were sent again.
@@ -73,11 +76,15 @@ impl Trial {
     fn new(rate: f64, window: Window, measured: &Measured) -> Self {
         let pieces = measured.summary.intervals.iter().take(PIECES as usize);
         let done: u64 = pieces.clone().map(|piece| piece.endings.done).sum();
-        let mut p99s: Vec<u64> = pieces.map(|piece| piece.latency.p99_us).collect();
+        let tail = |of: fn(&Latency) -> u64| {
+            let mut tails: Vec<u64> = pieces.clone().map(|piece| of(&piece.latency)).collect();
+            measured_median(&mut tails).unwrap_or(u64::MAX)
+        };
         Self {
             rate,
             answered: done as f64 / window.time.as_secs_f64(),
-            p99_us: measured_median(&mut p99s).unwrap_or(u64::MAX),
+            p99_us: tail(|it| it.p99_us),
+            p999_us: tail(|it| it.p999_us),
             late_p99_us: measured.late_p99_us,
             again: measured.retransmits as f64 / measured.datagrams.max(1) as f64,
             busy: Vec::new(),
@@ -146,6 +153,7 @@ mod tests {
             rate: 100.0,
             answered: 98.0,
             p99_us: 900,
+            p999_us: 1_800,
             late_p99_us: 100,
             again: 0.0,
             busy: vec![0.5, 0.6, 0.4],

@@ -45,6 +45,8 @@ pub struct Options {
     pub keyspace: String,
     /// Nodes that hold each key, if that is known: what WAIT and INFO tell.
     pub replicas: Option<u8>,
+    /// What acknowledged writes are safe from, as INFO tells it: a word without spaces.
+    pub sync: String,
     /// How long the cluster may take to answer.
     pub deadline: Duration,
     /// Where clients connect; port 0 for any.
@@ -220,6 +222,7 @@ async fn open(
         stores: spaces.into_iter().map(store).collect(),
         keyspace,
         replicas: options.replicas,
+        sync: options.sync,
         services,
         hot,
         tracking: Tracking::default(),

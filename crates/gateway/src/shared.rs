@@ -27,6 +27,8 @@ pub(crate) struct Shared {
     pub(crate) keyspace: String,
     /// Nodes that hold each key, if that is known.
     pub(crate) replicas: Option<u8>,
+    /// What acknowledged writes are safe from, in a word.
+    pub(crate) sync: String,
     pub(crate) services: Vec<SocketAddr>,
     /// Who knows the hot keys, if somebody does.
     pub(crate) hot: Option<HotKeys>,

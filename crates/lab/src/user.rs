@@ -2,7 +2,7 @@
 //! and no two of them write the same.
 
 use client::blocking::{Client, Space};
-use client::{Expect, Expiry, LookupError, New, Outcome, PutOptions, Reply, ScanOptions};
+use client::{Expect, Expiry, LookupError, New, Outcome, PutOptions, Refusal, Reply, ScanOptions};
 use machine::Instant;
 use sim::check::{History, Key, Op, OpKind, Scan, complete};
 use std::collections::BTreeMap;
@@ -241,9 +241,19 @@ impl<B: Notebook> Asker<B> {
         let (done, ending) = match outcome {
             Outcome::Done(reply) => (Some(reply), Ending::Answered),
             Outcome::Unknown(_) => (None, Ending::Unknown),
+            Outcome::Refused(why) if is_too_slow(why) => (None, Ending::Unknown),
             Outcome::Refused(why) => (None, Ending::Refused(why.to_string())),
         };
         self.book.settle(ending);
         done
     }
+}
+
+/// Whether a request for several packets was overtaken by its deadline, or by others who write the
+/// same: that may be so in a cluster that is held up.
+fn is_too_slow(why: Refusal) -> bool {
+    matches!(
+        why,
+        Refusal::PartsUnanswered | Refusal::PartsMissing | Refusal::Replaced | Refusal::NotInTime
+    )
 }

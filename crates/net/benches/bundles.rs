@@ -4,13 +4,14 @@
 //! other work on the machine changes little. What stands there is the cost of sockets and of
 //! nothing else.
 //!
-//! `cargo bench -p keyway-net --bench bundles`
+//! `cargo bench -p keyway-net --bench bundles [-- --json]`
 
 #![expect(clippy::indexing_slicing, reason = "all indices are below a constant length")]
 
 use net::{BATCH_MAX, Inbound, Outbound, Socket};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::time::{ClockId, clock_gettime};
+use serde_json::json;
 use std::net::SocketAddr;
 use std::os::fd::AsFd as _;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -32,10 +33,15 @@ const NUMBER_LEN: usize = 4;
 const REPLY_AT: usize = NUMBER_LEN;
 
 fn main() {
-    println!("us of processor time for a request: client, switch, servers; medians of {ROUNDS}");
-    println!("{REQUESTS} requests of {REQUEST_SIZE} B a round; in turn apart and in bundles");
-    println!("| servers | in flight | replies | apart | in bundles | ratio of all |");
-    println!("|--:|--:|---|---|---|--:|");
+    let json = std::env::args().any(|argument| argument == "--json");
+    if !json {
+        println!(
+            "us of processor time for a request: client, switch, servers; medians of {ROUNDS}"
+        );
+        println!("{REQUESTS} requests of {REQUEST_SIZE} B a round; in turn apart and in bundles");
+        println!("| servers | in flight | replies | apart | in bundles | ratio of all |");
+        println!("|--:|--:|---|---|---|--:|");
+    }
     for servers in [1, 4] {
         for in_flight in [1, 32, 256] {
             for (name, sizes) in REPLY_SIZES {
@@ -49,6 +55,15 @@ fn main() {
                     bundles.iter().sum::<f64>() / apart.iter().sum::<f64>()
                 };
                 let ratio = median(rounds.iter().map(ratio).collect());
+                if json {
+                    let row = json!({
+                        "benchmark": "bundles", "servers": servers, "in_flight": in_flight,
+                        "replies": name, "apart_us": apart, "bundles_us": bundles, "ratio": ratio,
+                        "rounds": ROUNDS, "requests": REQUESTS, "request_bytes": REQUEST_SIZE,
+                    });
+                    println!("{row}");
+                    continue;
+                }
                 println!(
                     "| {servers} | {in_flight} | {name} | {:.2}, {:.2}, {:.2} | {:.2}, {:.2}, \
                      {:.2} | {ratio:.2} |",

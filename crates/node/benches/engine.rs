@@ -1,4 +1,5 @@
-//! What the memory engine costs per operation and per record: `cargo bench -p keyway-node`.
+//! What the memory engine costs per operation and per record:
+//! `cargo bench -p keyway-node --bench engine [-- --json]`.
 //!
 //! Keys are looked up in random order over far more memory than the caches hold, which is what a
 //! shard under uniform load meets.
@@ -7,6 +8,7 @@ use cluster::{KeyspaceId, Match, PartitionId, StoreId};
 use machine::Rng;
 use node::engine::memory::MemoryEngine;
 use node::engine::{Engine, KeyRef, Record};
+use serde_json::json;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 use wire::Version;
@@ -23,28 +25,60 @@ const ROUNDS: u32 = 200;
 
 /// Each kind of keyspace in a process of its own, so that neither inherits the other's memory.
 fn main() {
+    let json = std::env::args().any(|argument| argument == "--json");
     let kind = std::env::args().skip(1).find(|argument| !argument.starts_with('-'));
     match kind.as_deref() {
-        Some("hash") => measure(false),
-        Some("ordered") => measure(true),
+        Some("hash") => measure("hash", false).print(json),
+        Some("ordered") => measure("ordered", true).print(json),
         _ => {
-            println!(
-                "memory engine: {KEYS} keys of 16 bytes, values of {VALUE_BYTES}, \
-                 {PARTITIONS} partitions; {OPS} operations at random, best of {ROUNDS} rounds"
-            );
-            ["hash", "ordered"].into_iter().for_each(in_own_process);
+            if !json {
+                println!(
+                    "memory engine: {KEYS} keys of 16 bytes, values of {VALUE_BYTES}, \
+                     {PARTITIONS} partitions; {OPS} operations at random, best of {ROUNDS} rounds"
+                );
+            }
+            ["hash", "ordered"].into_iter().for_each(|kind| in_own_process(kind, json));
         }
     }
 }
 
-fn in_own_process(kind: &str) {
+fn in_own_process(kind: &str, json: bool) {
     let program = std::env::current_exe().expect("a running program has a name");
-    let status = std::process::Command::new(program).arg(kind).status();
+    let mut command = std::process::Command::new(program);
+    let status = command.arg(kind).args(json.then_some("--json")).status();
     assert!(status.is_ok_and(|status| status.success()), "measuring {kind} failed");
 }
 
-fn measure(ordered: bool) {
-    let name = if ordered { "ordered" } else { "hash" };
+/// What a keyspace of one kind costs.
+struct Costs {
+    name: &'static str,
+    get_ns: f64,
+    put_ns: f64,
+    put_new_ns: f64,
+    /// Bytes of a record beyond key and value.
+    overhead_bytes: f64,
+}
+
+impl Costs {
+    fn print(&self, json: bool) {
+        let Self { name, get_ns, put_ns, put_new_ns, overhead_bytes } = self;
+        if json {
+            let row = json!({
+                "benchmark": "engine", "keyspace": name, "keys": KEYS, "value_bytes": VALUE_BYTES,
+                "partitions": PARTITIONS, "get_ns": get_ns, "put_ns": put_ns,
+                "put_new_ns": put_new_ns, "overhead_bytes": overhead_bytes,
+            });
+            println!("{row}");
+            return;
+        }
+        for (what, ns) in [("PUT new", put_new_ns), ("GET", get_ns), ("PUT", put_ns)] {
+            println!("{name:8} {what:8} {ns:5.0} ns per operation");
+        }
+        println!("{name:8} overhead {overhead_bytes:5.0} bytes per record");
+    }
+}
+
+fn measure(name: &'static str, ordered: bool) -> Costs {
     let before = resident_bytes();
     let mut engine = MemoryEngine::new(StoreId(1));
     let value = [7; VALUE_BYTES];
@@ -53,13 +87,9 @@ fn measure(ordered: bool) {
             write(&mut engine, ordered, index, &value);
         }
     });
-    report(name, "PUT new", loaded, KEYS);
     let payload = KEYS * (16 + VALUE_BYTES as u64);
     let grown = resident_bytes().saturating_sub(before);
-    println!(
-        "{name:8} overhead {:5.0} bytes per record",
-        ratio(grown, KEYS) - ratio(payload, KEYS)
-    );
+    let overhead_bytes = ratio(grown, KEYS) - ratio(payload, KEYS);
 
     // What it takes to make up a key is taken off below.
     let mut rng = Rng::new(3);
@@ -80,14 +110,19 @@ fn measure(ordered: bool) {
             black_box(&reply);
         }
     });
-    report(name, "GET", read.saturating_sub(keys), OPS);
     let mut rng = Rng::new(2);
     let written = best(|| {
         for _ in 0..OPS {
             write(&mut engine, ordered, rng.below(KEYS), &value);
         }
     });
-    report(name, "PUT", written.saturating_sub(keys), OPS);
+    Costs {
+        name,
+        get_ns: each_ns(read.saturating_sub(keys), OPS),
+        put_ns: each_ns(written.saturating_sub(keys), OPS),
+        put_new_ns: each_ns(loaded, KEYS),
+        overhead_bytes,
+    }
 }
 
 fn best(mut run: impl FnMut()) -> Duration {
@@ -117,9 +152,8 @@ fn time(run: impl FnOnce()) -> Duration {
     start.elapsed()
 }
 
-fn report(name: &str, what: &str, elapsed: Duration, operations: u64) {
-    let nanos = elapsed.as_nanos() as f64 / operations as f64;
-    println!("{name:8} {what:8} {nanos:5.0} ns per operation");
+fn each_ns(elapsed: Duration, operations: u64) -> f64 {
+    elapsed.as_nanos() as f64 / operations as f64
 }
 
 /// Zero where there is no procfs.

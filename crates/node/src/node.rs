@@ -30,7 +30,6 @@ use cluster::{
 use machine::{Datagram, Instant, Outbox};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
-use wire::Revision;
 
 /// What a shard needs to know before any assignment.
 #[derive(Clone, Copy, Debug)]
@@ -77,6 +76,8 @@ pub struct Node<E: Engine> {
     pub(crate) tidied: PartitionId,
     /// Whether anything was handled since the last flush.
     pub(crate) dirty: bool,
+    /// Whether the map closes one of its partitions, or has it learn one.
+    pub(crate) is_changing: bool,
     pub(crate) syncs: Syncs,
     pub(crate) ready: Outbox,
     /// What rests on changes that the engine has refused so far.
@@ -104,6 +105,7 @@ impl<E: Engine> Node<E> {
             next_tidy: now,
             tidied: PartitionId::default(),
             dirty: true,
+            is_changing: false,
             syncs: Syncs::default(),
             ready: Outbox::default(),
             put_off: Outbox::default(),
@@ -116,14 +118,14 @@ impl<E: Engine> Node<E> {
     /// Takes a lease, if it is for this incarnation and for what is installed, and of the cluster
     /// whose data this node holds.
     pub fn renew(&mut self, lease: &Lease) {
-        let installed = self.directory.as_ref().map_or(Revision::NONE, |d| d.revision);
+        let installed = self.installed_revision();
         self.shard.tenure.renew(self.replica_records.cluster, installed, lease);
     }
 
     /// Takes a lease for requests that pass no switch, on the same conditions. Without one it
     /// answers none of them.
     pub fn renew_direct(&mut self, lease: &Lease) {
-        let installed = self.directory.as_ref().map_or(Revision::NONE, |d| d.revision);
+        let installed = self.installed_revision();
         self.shard.direct.renew(self.replica_records.cluster, installed, lease);
     }
 

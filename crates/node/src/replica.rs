@@ -3,6 +3,7 @@
 //! What it knows stands in parts that own it. What takes several of them is a file for each thing
 //! that a replica does.
 
+pub(crate) mod aside;
 pub(crate) mod batch;
 pub(crate) mod big;
 pub(crate) mod chain;
@@ -41,7 +42,7 @@ use crate::replica::digest::Digest;
 use crate::replica::history::History;
 use crate::replica::member::Member;
 use crate::replica::notes::pending_name;
-use crate::replica::pending::PendingWrites;
+use crate::replica::pending::{Aside, PendingWrites};
 use crate::replica::places::{Told, Union};
 use crate::replica::sessions::clients::Writes;
 use crate::replica::sessions::table::Sessions;
@@ -77,6 +78,7 @@ pub(crate) struct Replica {
     /// What is held here, in a number.
     pub(crate) digest: Digest,
     pub(crate) pending: PendingWrites,
+    pub(crate) aside: Aside,
     /// As the last of the chain: which of them are on whose disks already.
     pub(crate) told: Told,
     /// How far a closed chain has united what is pending.
@@ -123,6 +125,7 @@ impl Replica {
             collected: Version::NONE,
             digest: Digest::default(),
             pending: PendingWrites::default(),
+            aside: Aside::default(),
             told: Told::default(),
             union: Union::default(),
             behind: Behind::default(),

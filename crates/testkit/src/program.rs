@@ -154,6 +154,12 @@ impl Daemon {
         (code, self.stderr.recv_timeout(READY_WAIT_MAX).unwrap_or_default())
     }
 
+    /// Waits until it ends by itself, and returns its exit code and what it had to say.
+    pub fn ended(mut self) -> (Option<i32>, String) {
+        let code = self.child.wait().expect("our own child").code();
+        (code, self.stderr.recv_timeout(READY_WAIT_MAX).unwrap_or_default())
+    }
+
     /// Asks it to end, as Ctrl-C does, and waits for that.
     pub fn interrupt(mut self) -> Option<i32> {
         let id = self.child.id().to_string();
@@ -249,6 +255,11 @@ impl Up {
 
     pub fn kill(self) -> String {
         self.daemon.kill()
+    }
+
+    /// Waits until it ends by itself, and returns its exit code and what it had to say.
+    pub fn ended(self) -> (Option<i32>, String) {
+        self.daemon.ended()
     }
 
     pub fn interrupt(self) -> Option<i32> {

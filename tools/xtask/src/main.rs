@@ -3,6 +3,7 @@
 mod codegen;
 mod fuzz;
 mod layout;
+mod measure;
 mod test;
 mod tidy;
 
@@ -34,6 +35,7 @@ enum Chore {
         #[arg(long, default_value_t = 60)]
         secs: u32,
     },
+    Measure(measure::Args),
     /// Check the rules of the repository that the compiler does not know
     Tidy,
     /// Run every check and test, as before each merge
@@ -61,6 +63,7 @@ fn run(chore: Chore) -> Result<()> {
     match chore {
         Chore::Codegen { check } => codegen::run(&root, check),
         Chore::Fuzz { name, secs } => fuzz::run(&root, &name, secs),
+        Chore::Measure(args) => measure::run(&root, &test::target_dir(&root), &args),
         Chore::Tidy => tidy::run(&root),
         Chore::Test { fuzz_secs } => test::run(&root, fuzz_secs),
     }

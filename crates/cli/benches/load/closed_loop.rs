@@ -1,9 +1,12 @@
-//! A closed loop: so many requests in flight, and a new one for each that is answered.
+//! A closed loop: so many requests in flight, and a new one for each that is answered; or an open
+//! one, in which as many are sent to every store, whatever it answers.
 
 use super::contents::{Contents, KEY_LEN, KEYS};
+use super::pace::{Next, Pace};
 use super::round::{Meter, Round};
 use machine::Rng;
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::poll::{PollFd, PollFlags, ppoll};
+use nix::sys::time::TimeSpec;
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
@@ -92,7 +95,8 @@ pub(crate) struct Client {
 #[derive(Clone, Copy, Debug)]
 struct Waiting {
     index: usize,
-    sent_at: Instant,
+    /// When it was to be sent; in a closed loop it was.
+    due: Instant,
 }
 
 /// Requests between the oldest that waits and the newest at most: many times what is in flight, so
@@ -123,7 +127,9 @@ impl Client {
     /// Writes every key.
     pub(crate) fn load(&mut self, contents: &mut Contents, round: u32) {
         let mut keys = 0..KEYS;
-        self.drive(contents, Kind::Put, round, LOAD_IN_FLIGHT, |_, _| keys.next());
+        self.drive(contents, Kind::Put, round, LOAD_IN_FLIGHT, |_, now| {
+            keys.next().map_or(Next::Over, |index| Next::Ask { index, due: now })
+        });
     }
 
     /// Asks for keys at random, uniformly, for so long.
@@ -132,13 +138,15 @@ impl Client {
         contents: &mut Contents,
         kind: Kind,
         round: u32,
-        in_flight: usize,
+        pace: Pace,
         length: Duration,
     ) -> Round {
-        let end = now() + length;
-        self.drive(contents, kind, round, in_flight, |rng, now| {
-            let index = rng.below(KEYS as u64);
-            (now < end).then(|| usize::try_from(index).expect("the index of a key"))
+        let begin = now();
+        let mut schedule = pace.schedule(begin, begin + length);
+        self.drive(contents, kind, round, pace.in_flight_max(), |rng, now| {
+            schedule.next(rng, now, |rng| {
+                usize::try_from(rng.below(KEYS as u64)).expect("the index of a key")
+            })
         })
     }
 
@@ -150,43 +158,54 @@ impl Client {
         kind: Kind,
         round: u32,
         in_flight: usize,
-        mut source: impl FnMut(&mut Rng, Instant) -> Option<usize>,
+        mut source: impl FnMut(&mut Rng, Instant) -> Next,
     ) -> Round {
         let mut meter = Meter::start(&self.servers);
         let mut heard_at = now();
+        let mut resend_at = heard_at + RESEND_AFTER;
         loop {
-            self.fill(contents, kind, round, in_flight, &mut source);
-            if self.in_flight == 0 {
+            let due = self.fill(contents, kind, round, in_flight, &mut source);
+            if self.in_flight == 0 && due.is_none() {
                 break;
             }
             let answered = meter.round.answered;
             self.receive(contents, kind, round, &mut meter.round);
             if meter.round.answered > answered {
                 heard_at = now();
-            } else if !self.wait() {
+                resend_at = heard_at + RESEND_AFTER;
+            } else if !self.wait(due.unwrap_or(resend_at).min(resend_at)) && now() >= resend_at {
                 assert!(heard_at.elapsed() < SILENCE_MAX, "the store does not answer");
                 meter.round.resent += self.resend(contents, kind, round);
+                resend_at = now() + RESEND_AFTER;
             }
         }
         meter.stop(&self.servers)
     }
 
+    /// Asks for what is due. Gives when the next request will be, if that is known.
     fn fill(
         &mut self,
         contents: &Contents,
         kind: Kind,
         round: u32,
         in_flight: usize,
-        source: &mut impl FnMut(&mut Rng, Instant) -> Option<usize>,
-    ) {
+        source: &mut impl FnMut(&mut Rng, Instant) -> Next,
+    ) -> Option<Instant> {
         let now = now();
-        let mut queued = 0;
+        let (mut queued, mut later) = (0, None);
         while self.in_flight < in_flight && self.next - self.oldest < WINDOW_MAX {
-            let Some(index) = source(&mut self.rng, now) else { break };
+            let (index, due) = match source(&mut self.rng, now) {
+                Next::Ask { index, due } => (index, due),
+                Next::Later(due) => {
+                    later = Some(due);
+                    break;
+                }
+                Next::Over => break,
+            };
             let seq = self.next;
             self.next += 1;
             self.in_flight += 1;
-            *self.place(seq) = Some(Waiting { index, sent_at: now });
+            *self.place(seq) = Some(Waiting { index, due });
             self.queue(contents, kind, round, seq, index);
             queued += 1;
             if queued == BATCH {
@@ -197,6 +216,7 @@ impl Client {
         if queued > 0 || self.connection.is_blocked() {
             self.connection.send().expect("the store takes requests");
         }
+        later
     }
 
     fn queue(&mut self, contents: &Contents, kind: Kind, round: u32, seq: u64, index: usize) {
@@ -220,7 +240,7 @@ impl Client {
             let now = *arrived_at.get_or_insert_with(now);
             let place =
                 if (oldest..next).contains(&seq) { waiting.get_mut(slot(seq)) } else { None };
-            let Some(Waiting { index, sent_at }) = place.and_then(Option::take) else {
+            let Some(Waiting { index, due }) = place.and_then(Option::take) else {
                 out.strays += 1;
                 return;
             };
@@ -232,7 +252,7 @@ impl Client {
                 (_, Reply::Failed(why)) => panic!("key {index}: {} failed: {why}", kind.name()),
                 (_, other) => panic!("key {index}: {} was answered by {other:?}", kind.name()),
             }
-            out.note_latency(now.duration_since(sent_at));
+            out.note_latency(now.duration_since(due));
             out.answered += 1;
             *in_flight -= 1;
         };
@@ -242,13 +262,13 @@ impl Client {
         }
     }
 
-    /// Waits for an answer; `false` if none came for a while.
-    fn wait(&self) -> bool {
+    /// Waits for an answer until then; `false` if none came.
+    fn wait(&self, until: Instant) -> bool {
         let mut events = PollFlags::POLLIN;
         events.set(PollFlags::POLLOUT, self.connection.is_blocked());
         let mut fds = [PollFd::new(self.connection.fd(), events)];
-        let timeout = PollTimeout::try_from(RESEND_AFTER).expect("a short time");
-        poll(&mut fds, timeout).is_ok_and(|ready| ready > 0)
+        let left = TimeSpec::from_duration(until.saturating_duration_since(now()));
+        ppoll(&mut fds, Some(left), None).is_ok_and(|ready| ready > 0)
     }
 
     /// Sends again what has waited for too long. Gives the number of such requests.
@@ -258,8 +278,8 @@ impl Client {
         }
         let mut resent = 0;
         for seq in self.oldest..self.next {
-            let Some(Waiting { index, sent_at }) = *self.place(seq) else { continue };
-            if sent_at.elapsed() >= RESEND_AFTER {
+            let Some(Waiting { index, due }) = *self.place(seq) else { continue };
+            if due.elapsed() >= RESEND_AFTER {
                 self.queue(contents, kind, round, seq, index);
                 self.connection.send().expect("the store takes requests");
                 resent += 1;

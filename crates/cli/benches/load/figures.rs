@@ -54,6 +54,11 @@ impl Extend<Round> for Rounds {
 }
 
 impl Rounds {
+    /// Whether nothing was measured.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Requests per second.
     pub(crate) fn rate(&self) -> Spread {
         Spread::of(self.0.iter().map(Round::rate).collect())

@@ -1,8 +1,9 @@
-//! What the benchmarks of whole stores share: a closed loop of requests from one thread on one
-//! core, over servers in processes of their own on another.
+//! What the benchmarks of whole stores share: a loop of requests from one thread on one core, over
+//! servers in processes of their own on another.
 //!
-//! Every store is driven alike: so many requests in flight, [`closed_loop::BATCH`] to a system
-//! call, every reply matched to its request and its value compared with what was written.
+//! Every store is driven alike: so many requests in flight or so many a second,
+//! [`closed_loop::BATCH`] to a system call, every reply matched to its request and its value
+//! compared with what was written.
 
 pub(crate) mod alternate;
 pub(crate) mod closed_loop;
@@ -11,4 +12,5 @@ pub(crate) mod cores;
 pub(crate) mod figures;
 pub(crate) mod keyway;
 pub(crate) mod options;
+pub(crate) mod pace;
 pub(crate) mod round;

@@ -1,9 +1,11 @@
-//! A closed loop of multigets from one socket: so many in flight, and a new one for each of which
-//! every key has been answered. What is sent, and to whom, is for the client machine.
+//! A loop of multigets from one socket: so many in flight, and a new one for each of which every
+//! key has been answered; or so many a second. What is sent, and to whom, is for the client
+//! machine.
 
 use crate::load::closed_loop::{SILENCE_MAX, now};
 use crate::load::contents::{Contents, KEYS};
 use crate::load::keyway::Reach;
+use crate::load::pace::{Next, Pace};
 use crate::load::round::{Meter, Round};
 use client::{Client, ClientConfig, Coordination, Outcome, Reply, Request, Routes, Ticket, Value};
 use cluster::Keyspace;
@@ -31,6 +33,10 @@ pub(crate) enum Split {
     /// Nobody: one GET for each key goes to the service address.
     Key,
 }
+
+/// Keys in flight in an open loop, for each of which the client may have a request: half of what it
+/// takes at once.
+const KEYS_IN_FLIGHT_MAX: usize = 2_048;
 
 /// A client.
 pub(crate) struct Asker {
@@ -92,20 +98,29 @@ impl Asker {
         &mut self,
         contents: &Contents,
         keys: usize,
-        in_flight: usize,
+        pace: Pace,
         length: Duration,
     ) -> Round {
         let mut meter = Meter::start(&self.servers);
         let before = self.losses();
         let mut heard_at = now();
-        let end = heard_at + length;
+        let mut schedule = pace.schedule(heard_at, heard_at + length);
+        let in_flight_max = pace.in_flight_max().min(KEYS_IN_FLIGHT_MAX / keys);
         loop {
-            let began = now();
-            while began < end && self.multigets.len() < in_flight {
-                self.ask(contents, keys, began);
+            let (began, mut later) = (now(), None);
+            while self.multigets.len() < in_flight_max {
+                // Which keys is drawn below.
+                match schedule.next(&mut self.rng, began, |_| 0) {
+                    Next::Ask { due, .. } => self.ask(contents, keys, due),
+                    Next::Later(due) => {
+                        later = Some(due);
+                        break;
+                    }
+                    Next::Over => break,
+                }
             }
             self.send();
-            if self.multigets.is_empty() {
+            if self.multigets.is_empty() && later.is_none() {
                 let [resent, strays] = self.losses();
                 (meter.round.resent, meter.round.strays) = (resent - before[0], strays - before[1]);
                 return meter.stop(&self.servers);
@@ -115,7 +130,7 @@ impl Asker {
                 self.conclude(contents, &mut meter.round);
             } else {
                 assert!(heard_at.elapsed() < SILENCE_MAX, "the store does not answer");
-                self.wait();
+                self.wait(later);
             }
         }
     }
@@ -197,11 +212,12 @@ impl Asker {
         }
     }
 
-    /// Waits for an answer, or until the client wants to do something.
-    fn wait(&mut self) {
+    /// Waits for an answer, until the client wants to do something or the next multiget is due.
+    fn wait(&mut self, due: Option<Instant>) {
         let mut fds = [PollFd::new(self.socket.as_fd(), PollFlags::POLLIN)];
-        let until = self.client.poll_timeout().expect("something waits");
-        let left = until.since(self.clock.now());
+        let client = self.client.poll_timeout().map(|until| until.since(self.clock.now()));
+        let due = due.map(|due| due.saturating_duration_since(now()));
+        let left = client.into_iter().chain(due).min().expect("something waits or is due");
         // Whether it was interrupted shows when it looks again.
         let _ = ppoll(&mut fds, Some(TimeSpec::from_duration(left)), None);
     }

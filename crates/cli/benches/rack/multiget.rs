@@ -4,13 +4,15 @@ use crate::load::alternate::alternate;
 use crate::load::contents::Contents;
 use crate::load::figures::Rounds;
 use crate::load::options::Options;
+use crate::load::pace::{Pace, equal};
 use crate::rack::asker::{Asker, Split};
 use crate::rack::lab::{Lab, NODES};
 use serde_json::json;
 
 /// Keys of one multiget.
 const SIZES: [usize; 4] = [4, 8, 16, 32];
-/// Keys in flight, whatever the size.
+/// Keys in flight, whatever the size. Tails are compared at equal load as well: in an open loop, at
+/// half of the keys that the slowest reaches so.
 const KEYS_IN_FLIGHT: usize = 256;
 
 struct Arm<'a> {
@@ -42,37 +44,42 @@ pub(crate) fn measure(
     ];
     if !options.json {
         println!("\nMultigets, {KEYS_IN_FLIGHT} keys in flight, over {NODES} nodes; kilokeys/s;");
-        println!("us: p50 / p99 of whole multigets; us of CPU time per key: client + others;");
+        println!(
+            "us: p50 / p99 / p99.9 of whole multigets; us of CPU time per key: client + others;"
+        );
         println!("last, the ratio of the switch's keys/s to it, round by round");
     }
     for keys in SIZES {
-        let in_flight = KEYS_IN_FLIGHT / keys;
-        let rounds = alternate(options, arms.len(), |arm| {
-            let Arm { asker, contents, .. } = arms.get_mut(arm).expect("one of them");
-            Some(asker.run(contents, keys, in_flight, options.round()))
-        });
-        report(options, keys, &arms, &rounds);
+        let mut measure = |pace| {
+            let rounds = alternate(options, arms.len(), |arm| {
+                let Arm { asker, contents, .. } = arms.get_mut(arm).expect("one of them");
+                Some(asker.run(contents, keys, pace, options.round()))
+            });
+            report(options, keys, pace, &arms, &rounds);
+            rounds
+        };
+        let rounds = measure(Pace::Closed(KEYS_IN_FLIGHT / keys));
+        measure(equal(&rounds, keys));
     }
 }
 
-fn report(options: &Options, keys: usize, arms: &[Arm<'_>], rounds: &[Rounds]) {
-    let in_flight = KEYS_IN_FLIGHT / keys;
+fn report(options: &Options, keys: usize, pace: Pace, arms: &[Arm<'_>], rounds: &[Rounds]) {
     if !options.json {
-        println!("\nMGET of {keys} keys, {in_flight} in flight");
+        println!("\nMGET of {keys} keys, {pace}");
     }
     let switch = rounds.get(SWITCH).expect("the first of them");
     for (at, (Arm { name, .. }, mine)) in arms.iter().zip(rounds).enumerate() {
         let rate = mine.rate();
         let ratio = (at != SWITCH).then(|| switch.ratio_to(mine));
-        let (p50, p99) = (mine.latency_us(50.0), mine.latency_us(99.0));
+        let [p50, p99, p999] = [50.0, 99.0, 99.9].map(|it| mine.latency_us(it));
         let (client, others) = (mine.client_us(), mine.server_us(""));
         let (resent, strays) = mine.losses();
         if options.json {
             let row = json!({
                 "benchmark": "rack", "part": "multiget", "arm": name.trim(), "op": "MGET",
-                "keys": keys, "in_flight": in_flight, "nodes": NODES,
+                "keys": keys, "in_flight": pace.in_flight(), "rate": pace.rate(), "nodes": NODES,
                 "rounds": options.rounds, "round_ms": options.round().as_millis(),
-                "keys_per_second": rate, "p50_us": p50, "p99_us": p99,
+                "keys_per_second": rate, "p50_us": p50, "p99_us": p99, "p999_us": p999,
                 "client_cpu_us_per_key": client, "other_cpu_us_per_key": others,
                 "saturated": mine.saturated(), "switch_ratio": ratio,
                 "resent": resent, "strays": strays,
@@ -80,8 +87,8 @@ fn report(options: &Options, keys: usize, arms: &[Arm<'_>], rounds: &[Rounds]) {
             println!("{row}");
         } else {
             println!(
-                "  {name:<18} {:7.1} [{:7.1} {:7.1}] k/s  {p50:6.0} / {p99:6.0} us  CPU \
-                 {client:5.2} + {others:5.2}  full: {:<7}  resent {resent}, strays \
+                "  {name:<18} {:7.1} [{:7.1} {:7.1}] k/s  {p50:6.0} / {p99:6.0} / {p999:6.0} us  \
+                 CPU {client:5.2} + {others:5.2}  full: {:<7}  resent {resent}, strays \
                  {strays}{}",
                 rate.median / 1e3,
                 rate.low / 1e3,

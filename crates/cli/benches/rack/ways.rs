@@ -5,12 +5,17 @@ use crate::load::closed_loop::{Client, Connection, Kind};
 use crate::load::figures::{Rounds, Spread};
 use crate::load::keyway::{Coordination, Keyway};
 use crate::load::options::Options;
+use crate::load::pace::{Pace, equal};
 use crate::rack::lab::{Lab, SOFT_INTERRUPTS};
 use crate::rack::redis_rack::RedisRack;
 use crate::{Racks, Stores};
 use serde_json::json;
 
 const IN_FLIGHT: [usize; 3] = [1, 32, 256];
+
+/// Tails are compared at equal load as well: in an open loop, at half of what the slowest reaches
+/// with so many in flight.
+const EQUAL_IN_FLIGHT: usize = 32;
 
 /// A way to the servers.
 struct Arm {
@@ -69,22 +74,29 @@ pub(crate) fn measure(
         client.iter_mut().for_each(|client| client.load(contents, number));
     }
     for kind in [Kind::Get, Kind::Put] {
-        for in_flight in IN_FLIGHT {
+        let mut measure = |pace| {
             let rounds = alternate(options, arms.len(), |arm| {
                 let Arm { store, client, .. } = arms.get_mut(arm).expect("one of them");
                 let contents = stores.get_mut(*store).expect("one for each");
                 number += 1;
                 let client = client.as_mut()?;
-                Some(client.run(contents, kind, number, in_flight, options.round()))
+                Some(client.run(contents, kind, number, pace, options.round()))
             });
-            report(options, kind, in_flight, &arms, &rounds);
+            report(options, kind, pace, &arms, &rounds);
+            rounds
+        };
+        for in_flight in IN_FLIGHT {
+            let rounds = measure(Pace::Closed(in_flight));
+            if in_flight == EQUAL_IN_FLIGHT {
+                measure(equal(&rounds, 1));
+            }
         }
     }
 }
 
-fn report(options: &Options, kind: Kind, in_flight: usize, arms: &[Arm], rounds: &[Rounds]) {
+fn report(options: &Options, kind: Kind, pace: Pace, arms: &[Arm], rounds: &[Rounds]) {
     if !options.json {
-        println!("\n{}, {in_flight} in flight", kind.name());
+        println!("\n{}, {pace}", kind.name());
     }
     for (arm, mine) in arms.iter().zip(rounds) {
         let is_there = |at: &&usize| arms.get(**at).is_some_and(|other| other.client.is_some());
@@ -94,23 +106,23 @@ fn report(options: &Options, kind: Kind, in_flight: usize, arms: &[Arm], rounds:
             (other.name, mine.ratio_to(theirs))
         };
         if arm.client.is_none() {
-            print_skipped(options, kind, in_flight, arm.name);
+            print_skipped(options, kind, pace, arm.name);
             continue;
         }
         let ratios: Vec<_> = arm.compared.iter().filter(is_there).map(other).collect();
         if options.json {
-            print_json(options, kind, in_flight, arm, mine, &ratios);
+            print_json(options, kind, pace, arm, mine, &ratios);
         } else {
             print_line(arm, mine, &ratios);
         }
     }
 }
 
-fn print_skipped(options: &Options, kind: Kind, in_flight: usize, name: &str) {
+fn print_skipped(options: &Options, kind: Kind, pace: Pace, name: &str) {
     if options.json {
         let row = json!({
             "benchmark": "rack", "part": "coordination", "arm": name, "op": kind.name(),
-            "in_flight": in_flight, "skipped": true,
+            "in_flight": pace.in_flight(), "rate": pace.rate(), "skipped": true,
         });
         println!("{row}");
     } else {
@@ -124,14 +136,15 @@ fn print_line(arm: &Arm, rounds: &Rounds, ratios: &[(&str, Spread)]) {
         format!("  {:.2} [{:.2} {:.2}] of {name};", it.median, it.low, it.high)
     };
     println!(
-        "  {:<13} {:6.1} [{:6.1} {:6.1}] k/s  {:5.0} / {:5.0} us  CPU {:5.2} + {:5.2} + {:5.2} + \
-         {:5.2}  full: {:<7}  resent {resent}, strays {strays}{}",
+        "  {:<13} {:6.1} [{:6.1} {:6.1}] k/s  {:5.0} / {:5.0} / {:5.0} us  CPU {:5.2} + {:5.2} + \
+         {:5.2} + {:5.2}  full: {:<7}  resent {resent}, strays {strays}{}",
         arm.name,
         rate.median / 1e3,
         rate.low / 1e3,
         rate.high / 1e3,
         rounds.latency_us(50.0),
         rounds.latency_us(99.0),
+        rounds.latency_us(99.9),
         rounds.client_us(),
         cpu.switch,
         cpu.servers,
@@ -163,7 +176,7 @@ impl Cpu {
 fn print_json(
     options: &Options,
     kind: Kind,
-    in_flight: usize,
+    pace: Pace,
     arm: &Arm,
     rounds: &Rounds,
     ratios: &[(&str, Spread)],
@@ -173,9 +186,10 @@ fn print_json(
         ratios.iter().map(|(name, it)| ((*name).to_owned(), json!(it))).collect();
     let row = json!({
         "benchmark": "rack", "part": "coordination", "arm": arm.name, "op": kind.name(),
-        "in_flight": in_flight, "rounds": options.rounds,
+        "in_flight": pace.in_flight(), "rate": pace.rate(), "rounds": options.rounds,
         "round_ms": options.round().as_millis(), "per_second": rounds.rate(),
         "p50_us": rounds.latency_us(50.0), "p99_us": rounds.latency_us(99.0),
+        "p999_us": rounds.latency_us(99.9),
         "client_cpu_us": rounds.client_us(), "switch_cpu_us": cpu.switch,
         "servers_cpu_us": cpu.servers, "soft_interrupt_cpu_us": cpu.soft_interrupts,
         "saturated": rounds.saturated(),

@@ -1,8 +1,10 @@
 //! `keyway gateway`: the way in for Redis clients.
 
 use crate::command::role::warn_if_others_read;
+use crate::command::status::durability;
 use anyhow::Context;
 use bytes::Bytes;
+use cluster::Durability;
 use console::admin::Admin;
 use console::answer::Answer;
 use console::connect;
@@ -87,9 +89,8 @@ impl Args {
         self.logs.start("warn")?;
         // Before any thread is started, so that none of them takes the signal.
         let signals = Signals::hold().context("cannot hold signals back")?;
-        let replicas = replicas(shared);
-        let mut options =
-            self.rules.options(shared, shared.services.clone(), replicas, self.listen)?;
+        let kept = Kept::ask(shared);
+        let mut options = self.rules.options(shared, shared.services.clone(), kept, self.listen)?;
         let (admin, keyspace) = (Admin::new(&shared.admins, HOT_WAIT_MAX), shared.keyspace.clone());
         options.hot = Some(HotKeys::new(move || {
             let status = admin.status().map_err(|failure| failure.message())?;
@@ -132,7 +133,7 @@ impl Rules {
         &self,
         shared: &Shared,
         services: Vec<SocketAddr>,
-        replicas: Option<u8>,
+        kept: Kept,
         listen: SocketAddr,
     ) -> Result<Options, Failure> {
         let cores = || std::thread::available_parallelism().map_or(1, usize::from);
@@ -147,7 +148,8 @@ impl Rules {
         Ok(Options {
             services,
             keyspace: shared.keyspace.clone(),
-            replicas,
+            replicas: kept.replicas,
+            sync: kept.durability.map_or_else(|| "unknown".to_owned(), |it| it.to_string()),
             deadline: shared.timeout,
             listen,
             workers: self.workers.map_or_else(cores, usize::from),
@@ -175,16 +177,36 @@ impl Rules {
     }
 }
 
-/// Nodes that hold each key, which only a controller can tell. Without one the gateway serves all
-/// the same.
-fn replicas(shared: &Shared) -> Option<u8> {
-    let map = Admin::new(&shared.admins, shared.timeout).map();
-    let map = map.inspect_err(|failure| {
-        note!("keyway: replicas unknown, WAIT answers 0: {}", failure.message());
-    });
-    let keyspaces = map.ok()?.keyspaces;
-    let keyspace = keyspaces.into_iter().find(|keyspace| keyspace.name == shared.keyspace);
-    keyspace.map(|keyspace| keyspace.replicas)
+/// How values are kept, which only a controller can tell. Without one a gateway serves all the
+/// same.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Kept {
+    /// Nodes that hold each key.
+    pub(crate) replicas: Option<u8>,
+    /// What acknowledged writes are safe from on all nodes.
+    pub(crate) durability: Option<Durability>,
+}
+
+impl Kept {
+    fn ask(shared: &Shared) -> Self {
+        let status = Admin::new(&shared.admins, shared.timeout).status();
+        match status {
+            Ok(status) => Self::of(&status, &shared.keyspace),
+            Err(failure) => {
+                note!("keyway: replicas unknown, WAIT answers 0: {}", failure.message());
+                Self::default()
+            }
+        }
+    }
+
+    /// As the controller knows it.
+    pub(crate) fn of(status: &Status, keyspace: &str) -> Self {
+        let keyspace = status.keyspaces.iter().find(|it| it.name == keyspace);
+        Self {
+            replicas: keyspace.and_then(|it| u8::try_from(it.replicas).ok()),
+            durability: durability(&status.load),
+        }
+    }
 }
 
 /// How long HOTKEYS and OBJECT FREQ wait for a controller.

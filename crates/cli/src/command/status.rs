@@ -1,7 +1,7 @@
 //! `keyway status`: how the cluster stands.
 
 use crate::process::ProcessFigures;
-use cluster::{KeyspaceKind, Member, Resources};
+use cluster::{Durability, KeyspaceKind, Member, Resources};
 use console::admin::Admin;
 use console::answer::Answer;
 use console::chart::{bar, grouped, list, table};
@@ -98,6 +98,7 @@ fn describe(
     for at in silent {
         text.push_str(&format!("          the controller at {at} does not answer\n"));
     }
+    text.push_str(&format!("writes    {}\n", kept(&status.load)));
     if let Some(process) = process {
         text.push_str(&format!("process   {}\n", process.line()));
     }
@@ -144,6 +145,37 @@ fn leader(status: &Status) -> String {
         _ => format!("{at}, which answered {} ms ago", silent_ms.unwrap_or_default()),
     };
     format!("term {}; the map is kept in {place}", status.term)
+}
+
+/// What acknowledged writes are safe from on all nodes, as far as each has said so.
+pub(crate) fn durability(nodes: &[NodeLoad]) -> Option<Durability> {
+    nodes.iter().map(|node| node.resources.durability).min().flatten()
+}
+
+/// The same in words, and of which nodes it is true if others do better.
+fn kept(nodes: &[NodeLoad]) -> String {
+    let Some(least) = durability(nodes) else {
+        return "not every node has said yet what they are safe from".to_owned();
+    };
+    let what = match least {
+        Durability::Memory => "acknowledged in memory: they are gone with their processes",
+        Durability::Never => {
+            "acknowledged before they are on disk, which they are when the operating system sees \
+             fit (sync never)"
+        }
+        Durability::Interval => {
+            "acknowledged before they are on disk, which they are within 100 ms (sync interval)"
+        }
+        Durability::Backend => "acknowledged when the stores behind the nodes have them",
+        Durability::Always => "acknowledged once they are on disk (sync always)",
+    };
+    let such = nodes.iter().filter(|node| node.resources.durability == Some(least));
+    let such: Vec<String> = such.map(|node| node.node.to_string()).collect();
+    if such.len() == nodes.len() {
+        return what.to_owned();
+    }
+    let plural = if such.len() == 1 { "" } else { "s" };
+    format!("{what}; so on node{plural} {}", such.join(", "))
 }
 
 /// What is not as it is to be.

@@ -1,7 +1,7 @@
 //! `keyway up`: a cluster in one process.
 
 use crate::command::cluster_size::ClusterSize;
-use crate::command::gateway::{self, redis_cli};
+use crate::command::gateway::{self, Kept, redis_cli};
 use crate::command::role::private_files;
 use crate::command::status::kind;
 use ::gateway::{Gateway, HotKeys};
@@ -106,10 +106,11 @@ impl Args {
         embedded: &Embedded,
         at: SocketAddr,
     ) -> Result<Gateway, Failure> {
-        let (services, replicas) = (vec![embedded.service()], Some(self.size.replicas));
-        let mut options = self.rules.options(shared, services, replicas, at)?;
         let (roles, keyspace) = (embedded.roles(), shared.keyspace.clone());
         let controller = roles.controller.clone();
+        let status = controller.as_ref().and_then(|controller| controller.status().ok());
+        let kept = status.map_or_else(Kept::default, |status| Kept::of(&status, &keyspace));
+        let mut options = self.rules.options(shared, vec![embedded.service()], kept, at)?;
         options.hot = controller.map(|controller| {
             HotKeys::new(move || {
                 let status = controller.status().map_err(|error| error.to_string())?;

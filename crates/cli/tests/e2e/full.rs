@@ -18,30 +18,55 @@ const RUNS_MAX: u32 = 1_000;
 const OOM: &str = "-OOM command not allowed when used memory > 'maxmemory'.";
 
 /// A connection of a Redis client.
-struct Redis(BufReader<TcpStream>);
+pub(crate) struct Redis(BufReader<TcpStream>);
 
 impl Redis {
-    fn connect(at: SocketAddr) -> Self {
+    pub(crate) fn connect(at: SocketAddr) -> Self {
         let stream = TcpStream::connect(at).expect("a gateway");
         stream.set_read_timeout(Some(Duration::from_secs(60))).expect("a time");
         Self(BufReader::new(stream))
     }
 
     /// The first line of what a command is answered; a value that follows is read and compared.
-    fn ask(&mut self, words: &[&str]) -> String {
+    pub(crate) fn ask(&mut self, words: &[&str]) -> String {
+        self.try_ask(words).expect("an answer")
+    }
+
+    /// The same; `None` if the connection ends before.
+    pub(crate) fn try_ask(&mut self, words: &[&str]) -> Option<String> {
+        self.send(words)?;
+        let line = self.line()?;
+        let value = line.strip_prefix('$').and_then(|len| len.parse().ok());
+        let Some(len) = value else { return Some(line) };
+        Some(self.value(len)?.trim_end().to_owned())
+    }
+
+    /// A text of several lines.
+    pub(crate) fn ask_text(&mut self, words: &[&str]) -> String {
+        self.send(words).expect("it takes commands");
+        let line = self.line().expect("an answer");
+        let len = line.trim_start_matches(['$', '=']).parse().expect("a length");
+        self.value(len).expect("a text")
+    }
+
+    fn send(&mut self, words: &[&str]) -> Option<()> {
         let mut text = format!("*{}\r\n", words.len());
         for word in words {
             text.push_str(&format!("${}\r\n{word}\r\n", word.len()));
         }
-        self.0.get_mut().write_all(text.as_bytes()).expect("it takes commands");
+        self.0.get_mut().write_all(text.as_bytes()).ok()
+    }
+
+    fn line(&mut self) -> Option<String> {
         let mut line = String::new();
-        self.0.read_line(&mut line).expect("an answer");
-        let line = line.trim_end().to_owned();
-        let value = line.strip_prefix('$').and_then(|len| len.parse::<usize>().ok());
-        let Some(len) = value else { return line };
+        let read = self.0.read_line(&mut line).ok()?;
+        (read > 0).then(|| line.trim_end().to_owned())
+    }
+
+    fn value(&mut self, len: usize) -> Option<String> {
         let mut value = vec![0; len + 2];
-        self.0.read_exact(&mut value).expect("a value");
-        String::from_utf8_lossy(&value).trim_end().to_owned()
+        self.0.read_exact(&mut value).ok()?;
+        Some(String::from_utf8_lossy(&value).into_owned())
     }
 
     /// Writes keys of this letter until one is refused, and says how many were taken.

@@ -16,6 +16,8 @@ mod crowds;
 #[cfg(test)]
 mod decode;
 #[cfg(test)]
+mod disks;
+#[cfg(test)]
 mod errors;
 #[cfg(test)]
 mod export;

@@ -60,7 +60,7 @@ const FULL: f64 = 0.75;
 /// At which share of what uniform keys reach tails are compared.
 const TAIL_SHARE: f64 = 0.8;
 
-const COLUMNS: [Column; 13] = [
+const COLUMNS: [Column; 14] = [
     Column { head: "r", key: "replicas" },
     Column { head: "reads %", key: "reads_percent" },
     Column { head: "keys", key: "keys" },
@@ -71,6 +71,7 @@ const COLUMNS: [Column; 13] = [
     Column { head: "of uniform", key: "of_uniform" },
     Column { head: "x hashing", key: "over_hashing" },
     Column { head: "p99 at 80 % ms", key: "p99_ms_at_80" },
+    Column { head: "p99.9 ms", key: "p999_ms_at_80" },
     Column { head: "x uniform", key: "p99_at_80_over_uniform" },
     Column { head: "max/mean", key: "max_over_mean" },
     Column { head: "again %", key: "sent_again_percent" },
@@ -111,8 +112,9 @@ impl Args {
             self.seconds.as_secs_f64()
         ));
         notes.push(format!(
-            "p99 at 80 %: at {TAIL_SHARE} of what uniform keys reach, by those who reach that; \
-             max/mean: of what nodes served, as shares of their rates, at the highest rate"
+            "p99 at 80 %, and p99.9: at {TAIL_SHARE} of what uniform keys reach, by those who \
+             reach that; max/mean: of what nodes served, as shares of their rates, at the highest \
+             rate"
         ));
         if results.by_program {
             let late = "*: this program was too slow to ask for more: a lower bound";
@@ -253,8 +255,8 @@ impl Results {
         let best = found.best.as_ref();
         let reached = best.map(|trial| trial.answered);
         let over = |other: f64| reached.filter(|_| other > 0.0).map(|it| it / other);
-        let tail_us = |trial: &Trial| (trial.p99_us as f64, trial.p99_us as f64 / *tail_us as f64);
-        let tail = tail.map(tail_us);
+        let in_ms = |us: u64| us as f64 / 1e3;
+        let over_uniform = |trial: &Trial| trial.p99_us as f64 / *tail_us as f64;
         let mark = if found.by_program { "*" } else { "" };
         self.by_program |= found.by_program;
         let row = vec![
@@ -267,8 +269,9 @@ impl Results {
             Cell::number(over(aim.cap), 3),
             Cell::number(over(*rate), 3),
             Cell::number(hashing.and_then(over), 2),
-            Cell::number(tail.map(|(us, _)| us / 1e3), 1),
-            Cell::number(tail.map(|(_, times)| times), 2),
+            Cell::number(tail.map(|trial| in_ms(trial.p99_us)), 1),
+            Cell::number(tail.map(|trial| in_ms(trial.p999_us)), 1),
+            Cell::number(tail.map(over_uniform), 2),
             Cell::number(best.map(Trial::imbalance), 2),
             Cell::number(best.map(|trial| trial.again * 100.0), 2),
         ];

@@ -69,7 +69,7 @@ fn write(shared: &Shared, sections: &[&str], counted: Option<KeyCount>) -> Reply
         "server" => server(shared),
         "clients" => clients(shared),
         "memory" => memory(shared),
-        "persistence" => persistence(),
+        "persistence" => persistence(shared),
         "stats" => stats(shared),
         "replication" => replication(shared),
         "cpu" => cpu(),
@@ -153,8 +153,8 @@ fn memory(shared: &Shared) -> String {
     )
 }
 
-/// The gateway itself keeps nothing.
-fn persistence() -> String {
+/// The gateway itself keeps nothing; the last line is about the nodes.
+fn persistence(shared: &Shared) -> String {
     section(
         "Persistence",
         &[
@@ -162,6 +162,7 @@ fn persistence() -> String {
             ("async_loading", "0".into()),
             ("rdb_bgsave_in_progress", "0".into()),
             ("aof_enabled", "0".into()),
+            ("keyway_sync", shared.sync.clone()),
         ],
     )
 }

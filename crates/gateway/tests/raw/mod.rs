@@ -19,6 +19,7 @@ pub(crate) fn options() -> Options {
         services: vec![CLUSTER.service()],
         keyspace: HASH_KEYSPACE.to_owned(),
         replicas: Some(3),
+        sync: "always".into(),
         deadline: ClientOptions::default().deadline,
         listen: "127.0.0.1:0".parse().unwrap(),
         workers: 2,

@@ -10,7 +10,7 @@ use cluster::{Assignment, Keyspace, KeyspaceId, Mutant, Partition, PartitionId, 
 use machine::Instant;
 use std::collections::BTreeMap;
 use std::time::Duration;
-use wire::{Revision, Room, Version};
+use wire::{Room, Version};
 
 impl<E: Engine> Node<E> {
     /// Takes what the controller says this node is to serve. One that is not newer than the
@@ -24,7 +24,7 @@ impl<E: Engine> Node<E> {
     pub fn install(&mut self, now: Instant, assignment: &Assignment) {
         let foreign =
             self.replica_records.cluster.is_some_and(|cluster| cluster != assignment.cluster);
-        let newest = self.directory.as_ref().map_or(Revision::NONE, |d| d.revision);
+        let newest = self.installed_revision();
         let overtaken =
             newest >= assignment.revision || self.replica_records.revision > assignment.revision;
         let for_another = assignment
@@ -64,6 +64,9 @@ impl<E: Engine> Node<E> {
             copy.wake(now);
         }
         self.directory = Some(directory);
+        let changes =
+            |replica: &Replica| !replica.member.partition.open || replica.member.is_learner();
+        self.is_changing = self.replicas.values().any(changes);
         self.next_quiet = self.next_quiet.min(now + SETTLE_EVERY);
         self.find_work(now);
         self.find_what_to_verify(now);

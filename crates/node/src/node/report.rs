@@ -53,7 +53,7 @@ impl<E: Engine> Node<E> {
         let durable = || self.replicas.values().filter(|_| !self.dirty);
         let place = |replica: &Replica| (replica.member.id(), replica.member.epoch());
         Statement {
-            revision: self.directory.as_ref().map_or(Revision::NONE, |d| d.revision),
+            revision: self.installed_revision(),
             settled: durable().filter(|r| r.settled).map(Replica::as_settled).collect(),
             caught_up: durable()
                 .filter(|r| r.member.is_learner() && r.caught_up)
@@ -65,6 +65,11 @@ impl<E: Engine> Node<E> {
             recall: self.recall(),
             on_record: self.replica_records.on_record(),
         }
+    }
+
+    /// Revision of the map that it follows.
+    pub(crate) fn installed_revision(&self) -> Revision {
+        self.directory.as_ref().map_or(Revision::NONE, |directory| directory.revision)
     }
 
     /// What it has on record of the map, as far as that is durable; with an engine that does not

@@ -10,6 +10,7 @@ use crate::hot::delegation::early::see_synced;
 use crate::node::Node;
 use crate::node::syncs::{Statement, UnderWay};
 use crate::shard::noted::Noted;
+use crate::shard::waits::AgreedAtRisk;
 use cluster::Mutant;
 use machine::Instant;
 use std::time::Duration;
@@ -67,21 +68,39 @@ impl<E: Engine> Node<E> {
         }
         self.replica_records.synced();
         (self.syncs.waits, self.syncs.late_at) = (false, None);
+        self.shard.agreed_at_risk.begin_sync();
         self.shard.held.append(&mut self.shard.late);
         self.syncs.under_way = Some(UnderWay {
             turn: self.syncs.ended,
             replicas: std::mem::take(&mut self.syncs.replicas),
             held: std::mem::take(&mut self.shard.held),
             noted: std::mem::take(&mut self.shard.noted),
-            statement: self.statement(),
+            statement: self.states_anew().then(|| self.statement()),
         });
         Ok(())
+    }
+
+    /// Whether what the node says of itself is looked up with a sync: at once while a map or an
+    /// order changes it, and else now and then, for it takes a look at each partition.
+    fn states_anew(&mut self) -> bool {
+        let Statement { revision, hot_revision, vacating, .. } = &self.syncs.said;
+        let is_news = *revision != self.installed_revision()
+            || *hot_revision != self.shard.hot.revision()
+            || !vacating.is_empty()
+            || self.replica_records.is_vacating();
+        let now = self.shard.now;
+        let anew = is_news || self.is_changing || self.syncs.stated_at + STATED_EVERY <= now;
+        if anew {
+            self.syncs.stated_at = now;
+        }
+        anew
     }
 
     /// The engine has made all turns that have ended durable.
     pub(crate) fn has_synced(&mut self) {
         self.replica_records.synced();
         (self.syncs.waits, self.syncs.replicas) = (false, false);
+        self.shard.agreed_at_risk = AgreedAtRisk::default();
         self.syncs.late_at = None;
         self.syncs.durable = self.syncs.ended;
         self.shard.counters.syncs += 1;
@@ -101,7 +120,11 @@ impl<E: Engine> Node<E> {
         self.shard.now = now;
         self.shard.engine.end_sync(how)?;
         let Some(mut sync) = self.syncs.under_way.take() else { return Ok(()) };
-        (self.syncs.durable, self.syncs.said) = (sync.turn, sync.statement);
+        self.syncs.durable = sync.turn;
+        self.shard.agreed_at_risk.end_sync();
+        if let Some(statement) = sync.statement {
+            self.syncs.said = statement;
+        }
         self.shard.counters.syncs += 1;
         self.ready.append(&mut sync.held);
         self.shard.rests_on_replicas = !self.syncs.has_replicas();
@@ -160,3 +183,6 @@ impl<E: Engine> Node<E> {
 
 /// How long what nobody waits for may stay off the disk: others forget pending writes after it.
 const LATE: Duration = Duration::from_millis(5);
+
+/// How old what the node says of itself may be while it syncs all the time.
+const STATED_EVERY: Duration = Duration::from_millis(5);

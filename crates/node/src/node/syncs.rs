@@ -32,8 +32,10 @@ pub(crate) struct Syncs {
     /// Whether replica records were given or taken in these, or in the present one.
     pub(super) replicas: bool,
     pub(super) under_way: Option<UnderWay>,
-    /// What the node said of itself when the turns that are durable had ended.
+    /// What the node said of itself when turns that are durable had ended, and when that was looked
+    /// up last.
     pub(crate) said: Statement,
+    pub(super) stated_at: Instant,
 }
 
 /// A sync that goes on apart.
@@ -47,7 +49,8 @@ pub(super) struct UnderWay {
     pub(super) held: Outbox,
     /// The writes that it has.
     pub(super) noted: Noted,
-    pub(super) statement: Statement,
+    /// What the node says of itself then; `None` if that was not looked up.
+    pub(super) statement: Option<Statement>,
 }
 
 impl Syncs {

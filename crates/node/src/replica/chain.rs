@@ -303,6 +303,10 @@ impl Replica {
     ) {
         let version = write.version();
         let backed = waits == Waits::No;
+        let agrees = write.effect().is_some_and(changes_registration);
+        if agrees && !backed {
+            ctx.agreed_at_risk.see();
+        }
         match write.effect() {
             Some(Effect::Put | Effect::Delete) => self.commit_state(ctx, write, backed),
             Some(Effect::Register | Effect::Unregister) => self.commit_registration(ctx, write),
@@ -324,8 +328,7 @@ impl Replica {
             }
         }
         // Heads wait for these before they go on with a hot key.
-        let hurries = write.effect().is_some_and(changes_registration);
-        let late = backed && self.goes_early() && !hurries;
+        let late = backed && self.goes_early() && !agrees;
         let waits = if late { Waits::Late } else { Waits::Turn };
         self.tell_predecessor_when(ctx, Op::ChainCommit, write.version(), waits);
     }

@@ -44,11 +44,8 @@ impl Replica {
         if self.is_to_resume() {
             self.begin_again(ctx);
         } else if replica_record.epoch < self.member.partition.opened {
-            // It was open without this node: the versions of what is pending here may have been
-            // given to other writes since. What was acknowledged the others have.
-            for version in self.pending.versions() {
-                self.unpend(ctx, version);
-            }
+            // It was open without this node.
+            self.set_aside(ctx);
         }
     }
 
@@ -128,6 +125,9 @@ impl Replica {
         let (propagations, tail) = self.as_tail();
         propagations.enter(ctx, &tail);
         self.recalls.clear();
+        if self.member.partition.open {
+            self.settle_aside(ctx);
+        }
         self.pending.let_all_go();
         self.told.clear();
         self.begin_union();
@@ -227,7 +227,8 @@ impl Replica {
     /// have some that it does not know of.
     pub(crate) fn settle_stable<E>(&mut self, ctx: &Context<'_, E>) {
         if self.member.is_head() && self.is_united(ctx) {
-            let oldest = self.pending.oldest();
+            let aside = self.aside.keys().next().copied();
+            let oldest = self.pending.oldest().into_iter().chain(aside).min();
             let stable = oldest.map_or(self.last_version, Version::before);
             self.raise_stable(stable);
         }

@@ -1,8 +1,9 @@
 //! What a replica keeps on record besides the values: its counters, its pending writes, the
 //! outcomes of its clients, the registrations and delegations of hot keys. Names begin with a
 //! letter each: `c`, `e` and a client that has said goodbye, `f` for how far outcomes were
-//! forgotten, `g` and the upload of a value that was replaced, `p` and a pending version, `s` and a
-//! request id, `m` and a key, `t` and a key, `v` and a committed version.
+//! forgotten, `g` and the upload of a value that was replaced, `p` and a pending version, `q` and
+//! one that is set aside, `s` and a request id, `m` and a key, `t` and a key, `v` and a committed
+//! version.
 
 use wire::Version;
 
@@ -12,9 +13,18 @@ pub(crate) const FORGOTTEN_NAME: &[u8] = b"f";
 
 /// The name of the note that keeps a pending write.
 pub(crate) fn pending_name(version: Version) -> [u8; 9] {
-    let mut name = [b'p'; 9];
-    if let Some((_, number)) = name.split_first_mut() {
-        number.copy_from_slice(&version.get().to_be_bytes());
+    numbered(b'p', version.get())
+}
+
+/// The name of the note that keeps a write that is set aside.
+pub(crate) fn aside_name(version: Version) -> [u8; 9] {
+    numbered(b'q', version.get())
+}
+
+fn numbered(letter: u8, number: u64) -> [u8; 9] {
+    let mut name = [letter; 9];
+    if let Some((_, rest)) = name.split_first_mut() {
+        rest.copy_from_slice(&number.to_be_bytes());
     }
     name
 }
@@ -31,11 +41,7 @@ pub(crate) fn delegations_name(key: &[u8]) -> Vec<u8> {
 
 /// The name of the note that keeps that a client has said goodbye.
 pub(crate) fn ended_name(client: u64) -> [u8; 9] {
-    let mut name = [b'e'; 9];
-    if let Some((_, number)) = name.split_first_mut() {
-        number.copy_from_slice(&client.to_be_bytes());
-    }
-    name
+    numbered(b'e', client)
 }
 
 /// The name of the note that keeps that the parts of an upload go, because its value was replaced.

@@ -4,6 +4,9 @@ use crate::replica::write::{Pending, Write, changes_registration, changes_state}
 use std::collections::{BTreeMap, BTreeSet};
 use wire::{Effect, Version};
 
+/// Writes that are neither pending nor forgotten, as their notes have them.
+pub(crate) type Aside = BTreeMap<Version, Box<[u8]>>;
+
 /// Pending writes by version, and what finds them by anything else.
 #[derive(Debug, Default)]
 pub(crate) struct PendingWrites {

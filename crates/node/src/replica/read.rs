@@ -45,7 +45,9 @@ impl Replica {
             let delegated =
                 self.delegations.present(key).is_some() && !ctx.mutant.is(Mutant::ProveDelegated);
             let vouches = registration.is_some_and(|registration| {
-                registration.generation == HotGet::of(request).generation && !delegated
+                registration.generation == HotGet::of(request).generation
+                    && !delegated
+                    && !ctx.agreed_at_risk.is_so()
             }) || ctx.mutant.is(Mutant::ProveUnregistered);
             if request.hop_flags & hot != 0 {
                 header.hop_flags |= if vouches { hop_flag::NEWEST } else { 0 };
@@ -58,7 +60,7 @@ impl Replica {
             return;
         }
         let place = self.member.key_ref(request, key);
-        let plain = request.hop_flags & hot == 0 && self.delegations.present(key).is_none();
+        let plain = self.delegations.present(key).is_none();
         let waits = Waits::unless(plain && ctx.engine.is_durable(&place));
         let now = ctx.time;
         let (out, engine) = ctx.outbox_and_engine(waits);

@@ -62,6 +62,10 @@ impl Replica {
                 self.history.restore(Version::new(version));
             }
             (b'p', _) => self.remember_pending(now, note, timers)?,
+            (b'q', version) => {
+                let [version] = words(version)?;
+                self.aside.insert(Version::new(version), note.into());
+            }
             (b's', id) => {
                 let [client, seq] = words(id)?;
                 let (outcome, floor) = Outcome::from_note(note)?;
@@ -85,7 +89,13 @@ impl Replica {
         Some(())
     }
 
-    fn remember_pending(&mut self, now: Instant, note: &[u8], timers: &mut Timers) -> Option<()> {
+    /// Takes in a pending write.
+    pub(crate) fn remember_pending(
+        &mut self,
+        now: Instant,
+        note: &[u8],
+        timers: &mut Timers,
+    ) -> Option<()> {
         let packet = Packet::parse(note).ok()?;
         let Ok(Body::ChainWrite { fixed, key, value }) = packet.body() else { return None };
         let header = Header::read(packet.header());

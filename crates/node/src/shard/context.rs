@@ -12,7 +12,7 @@ use crate::shard::noted::Noted;
 use crate::shard::room::Stock;
 use crate::shard::timers::Timers;
 use crate::shard::turn::Turn;
-use crate::shard::waits::Waits;
+use crate::shard::waits::{AgreedAtRisk, Waits};
 use cluster::{ClockAhead, Incarnation, MaybeMutant, Mutant, Tenure};
 use machine::{Instant, Outbox, UnixMs};
 use wire::{DropReason, Room};
@@ -40,6 +40,7 @@ pub(crate) struct Shard<E> {
     /// Whether replica records were given or taken, and that is not durable yet: all that is served
     /// rests on it.
     pub(crate) rests_on_replicas: bool,
+    pub(crate) agreed_at_risk: AgreedAtRisk,
     pub(crate) timers: Timers,
     pub(crate) counters: Counters,
     pub(crate) heat: Heat,
@@ -67,6 +68,7 @@ impl<E: Engine> Shard<E> {
             now,
             noted: Noted::default(),
             rests_on_replicas: true,
+            agreed_at_risk: AgreedAtRisk::default(),
             timers: Timers::new(),
             counters: Counters::default(),
             heat: Heat::new(now, rate),
@@ -114,6 +116,7 @@ impl<E: Engine> Shard<E> {
             free: if waits { None } else { Some(&mut self.free) },
             late: apart.then_some(&mut self.late),
             noted: apart.then_some(&mut self.noted),
+            agreed_at_risk: &mut self.agreed_at_risk,
             timers: &mut self.timers,
             counters: &mut self.counters,
             heat: &mut self.heat,
@@ -155,6 +158,8 @@ pub(crate) struct Context<'a, E> {
     pub(crate) late: Option<&'a mut Outbox>,
     /// Where it is noted which writes the next sync has, if somebody wants to know.
     pub(crate) noted: Option<&'a mut Noted>,
+    /// A tail that vouches rests on this.
+    pub(crate) agreed_at_risk: &'a mut AgreedAtRisk,
     pub(crate) timers: &'a mut Timers,
     pub(crate) counters: &'a mut Counters,
     pub(crate) heat: &'a mut Heat,

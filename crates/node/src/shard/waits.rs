@@ -11,6 +11,32 @@ pub(crate) enum Waits {
     Late,
 }
 
+/// Whether a crash could take back what is agreed of hot keys.
+#[derive(Debug, Default)]
+pub(crate) struct AgreedAtRisk {
+    changed: bool,
+    syncing: bool,
+}
+
+impl AgreedAtRisk {
+    /// It changes, and neither that is durable nor what it was made of.
+    pub(crate) fn see(&mut self) {
+        self.changed = true;
+    }
+
+    pub(crate) fn is_so(&self) -> bool {
+        self.changed || self.syncing
+    }
+
+    pub(crate) fn begin_sync(&mut self) {
+        self.syncing = std::mem::take(&mut self.changed);
+    }
+
+    pub(crate) fn end_sync(&mut self) {
+        self.syncing = false;
+    }
+}
+
 impl Waits {
     /// Of an answer that shows what is durable, or not.
     pub(crate) fn unless(durable: bool) -> Self {

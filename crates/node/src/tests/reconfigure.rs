@@ -300,40 +300,49 @@ fn a_commit_brings_what_it_was_computed_from() {
 }
 
 /// An older copy of a store is put back. The versions of what is pending in it may have been given
-/// to other writes since.
+/// to other writes since. Who is in the chain when it opens tells.
 #[test]
-fn what_was_pending_before_the_chain_was_opened_again_is_dropped() {
-    let mut chain = Chain::new(2);
-    let config = NodeConfig { shard: 0, shards: 1, incarnation: Incarnation(0), rate: RATE };
-    let mut engine = Some(Noted::new(0));
-    let mut start = |chain: &Chain, put: bool| {
-        let mut node = Node::new(config, engine.take().unwrap(), chain.now);
-        node.install(chain.now, &chain.map.assignment(NodeId(0), StoreId(0), port(SWITCH)));
-        node.renew(&Lease {
-            cluster: ClusterId(1),
-            incarnation: Incarnation(0),
-            revision: chain.map.revision,
-            from: chain.now,
-            duration_ms: 1 << 40,
-        });
-        if put {
-            let header = chain.stamped(Op::Put, b"b", 1);
-            let mut datagram = Vec::new();
-            let body = PutBody { expiry_ms: 0 }.to_bytes();
-            wire::emit(&mut datagram, &header, &[&body, b"b", b"never sent on"]);
-            node.handle_packet(chain.now, port(SWITCH), 0, &datagram);
+fn what_was_pending_before_the_chain_was_opened_again_is_set_aside_until_it_opens() {
+    for is_head in [true, false] {
+        let mut chain = Chain::new(2);
+        let config = NodeConfig { shard: 0, shards: 1, incarnation: Incarnation(0), rate: RATE };
+        let mut engine = Some(Noted::new(0));
+        let mut start = |chain: &Chain, put: bool| {
+            let mut node = Node::new(config, engine.take().unwrap(), chain.now);
+            node.install(chain.now, &chain.map.assignment(NodeId(0), StoreId(0), port(SWITCH)));
+            node.renew(&Lease {
+                cluster: ClusterId(1),
+                incarnation: Incarnation(0),
+                revision: chain.map.revision,
+                from: chain.now,
+                duration_ms: 1 << 40,
+            });
+            if put {
+                let header = chain.stamped(Op::Put, b"b", 1);
+                let mut datagram = Vec::new();
+                let body = PutBody { expiry_ms: 0 }.to_bytes();
+                wire::emit(&mut datagram, &header, &[&body, b"b", b"never sent on"]);
+                node.handle_packet(chain.now, port(SWITCH), 0, &datagram);
+            }
+            node.flush().unwrap();
+            let replica = &node.replicas[&PartitionId(1)];
+            let (pending, aside) = (replica.pending.len(), replica.aside.len());
+            engine = Some(node.into_engine());
+            (pending, aside)
+        };
+        assert_eq!(start(&chain, true), (1, 0));
+        assert_eq!(start(&chain, false), (1, 0), "the chain did not go on meanwhile");
+        for open in [false, true] {
+            chain.change(&[0, 1], false, open);
         }
-        node.flush().unwrap();
-        let pending = node.replicas[&PartitionId(1)].pending.len();
-        engine = Some(node.into_engine());
-        pending
-    };
-    assert_eq!(start(&chain, true), 1);
-    assert_eq!(start(&chain, false), 1, "the chain did not go on meanwhile");
-    for open in [false, true] {
-        chain.change(&[0, 1], false, open);
+        chain.map.partitions[0].opened = chain.map.partitions[0].epoch;
+        let order = if is_head { [0, 1] } else { [1, 0] };
+        chain.change(&order, false, false);
+        assert_eq!(start(&chain, false), (0, 1), "the chain went on");
+        assert_eq!(start(&chain, false), (0, 1), "that is on record");
+        chain.change(&order, false, true);
+        let goes_on = (usize::from(is_head), 0);
+        assert_eq!(start(&chain, false), goes_on, "the head knows of no other write so named");
+        assert_eq!(start(&chain, false), goes_on);
     }
-    chain.map.partitions[0].opened = chain.map.partitions[0].epoch;
-    chain.change(&[0, 1], false, false);
-    assert_eq!(start(&chain, false), 0, "the chain went on");
 }

@@ -37,9 +37,9 @@ use codec::{DueKey, RecordKey};
 use directory::{CACHE_BYTES, Memtables, StoreDirectory, Trees};
 use fjall::{AbstractTree as _, Database, PersistMode};
 use machine::Instant;
-use node::engine::{Area, Engine, EngineError, Interval, KeyRef, Record};
+use node::engine::{Area, Engine, EngineError, Interval, KeyRef, Record, Written};
 use notes::Notes;
-use std::cell::{Cell, OnceCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::BTreeMap;
 use std::ops::{Bound, ControlFlow};
 use std::path::Path;
@@ -66,6 +66,9 @@ pub struct FjallEngine {
     unpersisted: bool,
     /// When it is to do so.
     persist_at: Option<Instant>,
+    /// The record that a node has looked at last to see what a write replaces, by its encoded key,
+    /// and its expiry if there is one: the engine is told to replace it next.
+    looked_at: RefCell<Option<(Vec<u8>, Option<u64>)>>,
     /// Partitions that are being cleared and have no notes any more: the record to go on with. What
     /// lies before it is removed, and would still have to be looked at.
     clearing: BTreeMap<PartitionId, Vec<u8>>,
@@ -135,12 +138,18 @@ impl FjallEngine {
             len_on_disk: len,
             unpersisted: false,
             persist_at: None,
+            looked_at: RefCell::new(None),
             clearing: BTreeMap::new(),
             disk: None,
             needs_at: Instant(0),
             failed: OnceCell::new(),
             directory,
         })
+    }
+
+    /// When a commit is safe from what.
+    pub fn policy(&self) -> SyncPolicy {
+        self.policy
     }
 
     /// With [`SyncPolicy::Interval`], does the fsync that is due by `now`, and says when the next
@@ -203,9 +212,12 @@ impl FjallEngine {
         with(bytes.as_ref().and_then(|bytes| self.decode(bytes)))
     }
 
-    /// The expiry of the record under an encoded key, if there is one.
-    fn expiry_ms(&self, at: &[u8]) -> Option<u64> {
-        self.with_record(at, |record| record.map(|record| record.expiry_ms))
+    /// The expiry of the record under an encoded key, which is about to change, if there is one.
+    fn expiry_before(&self, at: &[u8]) -> Option<u64> {
+        match self.looked_at.take().filter(|(looked_at, _)| looked_at == at) {
+            Some((_, expiry_ms)) => expiry_ms,
+            None => self.with_record(at, |record| record.map(|record| record.expiry_ms)),
+        }
     }
 
     fn reschedule(&mut self, at: &[u8], before_ms: u64, after_ms: u64) {
@@ -300,11 +312,17 @@ impl Engine for FjallEngine {
         self.with_record(&codec::record_key(key), with)
     }
 
-    /// Reads the old record first, for what it says about expiry; the node has just read it too,
-    /// so that it is in memory.
+    fn written(&self, key: &KeyRef<'_>) -> Option<Written> {
+        let at = codec::record_key(key);
+        let found = self.with_record(&at, |it| it.map(|it| (Written::from(it), it.expiry_ms)));
+        self.looked_at.replace(Some((at, found.map(|(_, expiry_ms)| expiry_ms))));
+        found.map(|(written, _)| written)
+    }
+
+    /// What the old record says about expiry counts, too.
     fn write(&mut self, key: &KeyRef<'_>, record: &Record<'_>) {
         let at = codec::record_key(key);
-        let before_ms = self.expiry_ms(&at);
+        let before_ms = self.expiry_before(&at);
         if before_ms.is_none() {
             self.len += 1;
         }
@@ -314,7 +332,7 @@ impl Engine for FjallEngine {
 
     fn remove(&mut self, key: &KeyRef<'_>) {
         let at = codec::record_key(key);
-        let Some(before_ms) = self.expiry_ms(&at) else { return };
+        let Some(before_ms) = self.expiry_before(&at) else { return };
         self.remove_at(&at, before_ms);
     }
 
@@ -381,6 +399,7 @@ impl Engine for FjallEngine {
 
     /// After a failure there is nothing more to clear; the next sync says so.
     fn clear_on(&mut self, area: &Area, at_most: usize) -> ControlFlow<()> {
+        self.looked_at.take();
         let mut flow = ControlFlow::Continue(());
         let cleared = self.attempt(|engine| {
             flow = engine.clear_piece(area, at_most)?;

@@ -1,5 +1,5 @@
 //! Nanoseconds per packet of the programs in the kernel, and packets per second of one core:
-//! `cargo bench -p keyway-xdp --bench program`. As root.
+//! `cargo bench -p keyway-xdp --bench program [-- --json]`. As root.
 //!
 //! The kernel runs a program many times on one packet (`BPF_PROG_TEST_RUN`). Each time the packet
 //! is first made as it came, with another match value, which is measured by itself and taken off.
@@ -8,10 +8,13 @@
 mod addresses;
 mod bed;
 mod cases;
+mod report;
 
 use addresses::{HOT_KEYS, NODES};
 use bed::{Bed, Task};
 use cases::{KEY, Of, READERS, REPLICAS, VALUE_LEN};
+use report::Report;
+use serde_json::json;
 
 const ROUNDS: usize = 21;
 /// Times that the programs of one packet are loaded: where they lie matters.
@@ -21,36 +24,50 @@ const RUNS: u32 = 100_000;
 const RUNS_OF_MANY: u32 = 5_000;
 
 fn main() {
+    let report = Report::asked_for();
     let mut bed = match Bed::make() {
         Ok(bed) => bed,
-        Err(why) => {
-            println!("SKIPPED: {why}");
-            return;
-        }
+        Err(why) => return report.row(&format!("SKIPPED: {why}"), &json!({ "skipped": why })),
     };
-    println!("{}", bed::machine());
-    println!(
+    report.text(&bed::machine());
+    report.text(&format!(
         "least of {ROUNDS} rounds of {RUNS} runs ({RUNS_OF_MANY} of MGET), median of {LOADS} loads \
          [least and most]; random match values, \
          {NODES} nodes, chains of {REPLICAS}, key {} B, value {VALUE_LEN} B\n",
         KEY.len()
-    );
-    println!("instructions that the verifier went through: {:?}\n", bed.instructions());
+    ));
+    for (program, instructions) in bed.instructions() {
+        report.row(
+            &format!("the verifier went through {instructions} instructions of {program}"),
+            &json!({ "group": "verifier", "program": program, "instructions": instructions }),
+        );
+    }
     for partitions in [128, 4096] {
-        singles(&mut bed, partitions);
-        with_hot_keys(&mut bed, partitions);
-        with_delegations(&mut bed, partitions);
+        singles(report, &mut bed, partitions);
+        with_hot_keys(report, &mut bed, partitions);
+        with_delegations(report, &mut bed, partitions);
     }
     bed.load_again();
-    many(&mut bed);
+    many(report, &mut bed);
+    live(report, &mut bed);
+}
+
+/// Frames that really flow.
+fn live(report: Report, bed: &mut Bed) {
     bed.install(128, NODES);
-    for (name, program) in [("least", "anew_least"), ("GET", "anew_one")] {
+    for (name, program) in [("least: rewrite, redirect", "anew_least"), ("GET", "anew_one")] {
         let seconds = bed.flow(&Task::new(program, &cases::get(Of::Nothing), 1));
-        let millions = f64::from(bed::LIVE_FRAMES) / seconds / 1e6;
-        println!(
-            "{name}, 128 partitions, over a wire to a sink, all on one core: {millions:.2} million \
-             packets a second, all of {} arrived",
-            bed::LIVE_FRAMES
+        let per_second = f64::from(bed::LIVE_FRAMES) / seconds;
+        report.row(
+            &format!(
+                "{name}, 128 partitions, over a wire to a sink, all on one core: {:.2} million \
+                 packets a second, all of {} arrived",
+                per_second / 1e6,
+                bed::LIVE_FRAMES
+            ),
+            &json!({
+                "group": "live", "packet": name, "partitions": 128, "per_second": per_second,
+            }),
         );
     }
 }
@@ -59,7 +76,7 @@ fn main() {
 type Row = (&'static str, usize, Option<usize>);
 
 /// GET, PUT and reply beside the least that a switch does, without hot keys.
-fn singles(bed: &mut Bed, partitions: u32) {
+fn singles(report: Report, bed: &mut Bed, partitions: u32) {
     let of = Of::Nothing;
     let (get, put, reply) = (cases::get(of), cases::put(of), cases::reply(of));
     let tasks = [
@@ -78,12 +95,14 @@ fn singles(bed: &mut Bed, partitions: u32) {
         ("reply made anew", 4, None),
         ("reply", 5, Some(4)),
     ];
-    println!("{partitions} partitions                ns raw   ns net   net to the least");
-    measure(bed, &tasks, &rows, |bed| bed.install(partitions, NODES));
+    report.text(&format!(
+        "{partitions} partitions                ns raw   ns net   net to the least"
+    ));
+    measure(report, bed, ("plain", partitions), &tasks, &rows, |_| ());
 }
 
 /// The same while some keys are hot.
-fn with_hot_keys(bed: &mut Bed, partitions: u32) {
+fn with_hot_keys(report: Report, bed: &mut Bed, partitions: u32) {
     let [none, cold, hot] = [Of::Nothing, Of::Cold, Of::Hot].map(cases::get);
     let [cold_put, hot_put] = [Of::Cold, Of::Hot].map(cases::put);
     let [reply, hot_reply, raising] = [Of::Cold, Of::Hot, Of::Raised].map(cases::reply);
@@ -113,17 +132,14 @@ fn with_hot_keys(bed: &mut Bed, partitions: u32) {
         ("reply for a hot key", 11, Some(10)),
         ("the same, raises the floor", 13, Some(12)),
     ];
-    println!("{partitions} partitions, {HOT_KEYS} hot keys on {READERS} readers each");
-    measure(bed, &tasks, &rows, |bed| {
-        bed.install(partitions, NODES);
-        bed.warm(NODES, false);
-    });
+    report.text(&format!("{partitions} partitions, {HOT_KEYS} hot keys on {READERS} readers each"));
+    measure(report, bed, ("hot", partitions), &tasks, &rows, |bed| bed.warm(NODES, false));
     let (reads, spread) = bed.spread();
-    println!("  {spread} of {reads} reads of hot keys went to copies\n");
+    report.text(&format!("  {spread} of {reads} reads of hot keys went to copies\n"));
 }
 
 /// The same while those keys are under delegations.
-fn with_delegations(bed: &mut Bed, partitions: u32) {
+fn with_delegations(report: Report, bed: &mut Bed, partitions: u32) {
     let [none, cold, hot] = [Of::Nothing, Of::Cold, Of::Hot].map(cases::get);
     let [cold_put, new, same] = [Of::Cold, Of::NewWrite, Of::SameWrite].map(cases::put);
     let tasks = [
@@ -147,15 +163,14 @@ fn with_delegations(bed: &mut Bed, partitions: u32) {
         ("PUT of a delegated key", 8, Some(7)),
         ("the same, again", 10, Some(9)),
     ];
-    println!("{partitions} partitions, {HOT_KEYS} delegated keys, {READERS} nodes for each");
-    measure(bed, &tasks, &rows, |bed| {
-        bed.install(partitions, NODES);
-        bed.warm(NODES, true);
-    });
+    report.text(&format!(
+        "{partitions} partitions, {HOT_KEYS} delegated keys, {READERS} nodes for each"
+    ));
+    measure(report, bed, ("delegated", partitions), &tasks, &rows, |bed| bed.warm(NODES, true));
     let [new, again] = bed.delegated();
-    println!(
+    report.text(&format!(
         "  {new} writes went under delegations with a new grant, {again} with that of before\n"
-    );
+    ));
 }
 
 fn task(program: &'static str, datagram: &[u8]) -> Task {
@@ -165,15 +180,18 @@ fn task(program: &'static str, datagram: &[u8]) -> Task {
 /// Times tasks with programs that are loaded again and again, and prints rows of figures. The first
 /// two tasks are a packet made anew and the least that a switch does.
 fn measure<const N: usize>(
+    report: Report,
     bed: &mut Bed,
+    (group, partitions): (&str, u32),
     tasks: &[Task; N],
     rows: &[Row],
-    set_up: impl Fn(&mut Bed),
+    warm: impl Fn(&mut Bed),
 ) {
     let loads: Vec<[f64; N]> = (0..LOADS)
         .map(|_| {
             bed.load_again();
-            set_up(bed);
+            bed.install(partitions, NODES);
+            warm(bed);
             bed.time(tasks, ROUNDS)
         })
         .collect();
@@ -184,13 +202,17 @@ fn measure<const N: usize>(
         let ratio = |load: &[f64; N]| net(load) / (at(load, 1) - at(load, 0));
         let (raw, net) = (spread(&loads, |load| at(load, *place)), spread(&loads, net));
         let ratio = spread(&loads, ratio);
-        let [least, median, most] = ratio;
-        println!(
-            "  {name:<30} {:>6.1}   {:>6.1}   {median:>6.2} [{least:.2} {most:.2}]",
-            raw[1], net[1]
+        let ([_, raw, _], [_, net, _], [least, median, most]) = (raw, net, ratio);
+        report.row(
+            &format!("  {name:<30} {raw:>6.1}   {net:>6.1}   {median:>6.2} [{least:.2} {most:.2}]"),
+            &json!({
+                "group": group, "partitions": partitions, "packet": name, "ns_raw": raw, "ns": net,
+                "ratio": { "median": median, "low": least, "high": most },
+                "rounds": ROUNDS, "runs": RUNS, "loads": LOADS,
+            }),
         );
     }
-    println!();
+    report.text("");
 }
 
 /// Least, median and most.
@@ -202,13 +224,16 @@ fn spread<T>(of: &[T], figure: impl Fn(&T) -> f64) -> [f64; 3] {
 }
 
 /// MGET by keys and nodes.
-fn many(bed: &mut Bed) {
+fn many(report: Report, bed: &mut Bed) {
     bed.install(128, 1);
     let clones = |count| Task::new("only_clones", &cases::parts(count), RUNS_OF_MANY);
     let [one, sixteen] = bed.time(&[clones(1), clones(16)], ROUNDS);
     let clone = (sixteen - one) / 15.0;
-    println!("sending a part as a clone, to an interface that drops it: {clone:.0} ns\n");
-    println!("partitions  keys  nodes  parts   ns raw   ns net   without clones   net per key");
+    report.row(
+        &format!("sending a part as a clone, to an interface that drops it: {clone:.0} ns\n"),
+        &json!({ "group": "clone", "ns": clone }),
+    );
+    report.text("partitions  keys  nodes  parts   ns raw   ns net   without clones   net per key");
     for (partitions, nodes) in [128, 4096].into_iter().flat_map(|p| [(p, 1), (p, 4), (p, 16)]) {
         bed.install(partitions, nodes);
         for keys in [8, 32] {
@@ -220,13 +245,19 @@ fn many(bed: &mut Bed) {
             let runs = ROUNDS as f64 * f64::from(RUNS_OF_MANY);
             let parts = (bed.emitted() - before) as f64 / runs;
             let net = whole - anew;
-            println!(
-                "{partitions:>10} {keys:>5} {nodes:>6} {parts:>6.2} {whole:>8.0} {net:>8.0} \
-                 {:>16.0} {:>13.1}",
-                net - (parts - 1.0) * clone,
-                net / f64::from(keys)
+            let without = net - (parts - 1.0) * clone;
+            report.row(
+                &format!(
+                    "{partitions:>10} {keys:>5} {nodes:>6} {parts:>6.2} {whole:>8.0} {net:>8.0} \
+                     {without:>16.0} {:>13.1}",
+                    net / f64::from(keys)
+                ),
+                &json!({
+                    "group": "mget", "partitions": partitions, "keys": keys, "nodes": nodes,
+                    "parts": parts, "ns_raw": whole, "ns": net, "ns_without_clones": without,
+                }),
             );
         }
     }
-    println!();
+    report.text("");
 }

@@ -1,7 +1,7 @@
 //! An engine as plain as can be: maps in memory.
 
 use super::step::{self, Change, Key, Scan, Step};
-use crate::engine::{Area, Engine, Interval, KeyRef, Record};
+use crate::engine::{Area, Engine, Interval, KeyRef, Record, Written};
 use cluster::{KeyspaceId, PartitionId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
@@ -195,7 +195,10 @@ impl Model {
     }
 
     fn check_read(&self, engine: &impl Engine, key: &Key) {
-        assert_same(read(engine, key), self.records.get(key).cloned(), key);
+        let expected = self.records.get(key);
+        assert_same(read(engine, key), expected.cloned(), key);
+        let written = expected.map(|it| Written { version: it.version, tombstone: it.tombstone });
+        assert_same(engine.written(&key.as_ref()), written, key);
     }
 
     fn check_scan(&self, engine: &impl Engine, scan: &Scan) {

@@ -196,3 +196,38 @@ fn a_registration_that_is_pending_hides_no_state() {
     chain.replies.clear();
     assert!(chain.vouches(GENERATION));
 }
+
+impl Chain {
+    fn sync_apart(&mut self) {
+        for node in &mut self.nodes {
+            node.engine_mut().sync_apart();
+        }
+    }
+}
+
+#[test]
+fn a_read_of_a_hot_key_waits_for_no_sync_of_other_writes() {
+    let mut chain = Chain::hot_of(1);
+    chain.sync_apart();
+    chain.put(b"cold", b"1");
+    assert!(chain.replies.is_empty() && chain.nodes[0].is_syncing());
+    let reply = chain.get_hot(0, 0, GENERATION);
+    assert_eq!((reply.op, reply.code), (Op::GetReply, Code::Ok));
+    assert_ne!(reply.header.hop_flags & hop_flag::NEWEST, 0);
+}
+
+#[test]
+fn a_tail_vouches_for_nothing_by_a_registration_that_a_crash_could_take_back() {
+    let mut chain = Chain::new(2);
+    chain.put(HOT, b"1");
+    chain.settle();
+    chain.replies.clear();
+    chain.sync_apart();
+    chain.order_hot(GENERATION, &[(HOT, GENERATION)]);
+    chain.end_sync(0);
+    chain.settle();
+    assert_eq!(chain.registrations(), [0, 1], "the tail has just committed it");
+    assert!(!chain.vouches(GENERATION) && chain.nodes[1].is_syncing());
+    chain.end_sync(1);
+    assert!(chain.vouches(GENERATION));
+}

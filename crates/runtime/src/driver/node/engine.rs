@@ -1,7 +1,8 @@
 //! What the thread of a shard needs of its engine.
 
 use crate::disk::DiskRoom;
-use crate::store::{Backend, BackendEngine, FjallEngine, SHARD_STORE_FORMAT, SyncJob};
+use crate::store::{Backend, BackendEngine, FjallEngine, SHARD_STORE_FORMAT, SyncJob, SyncPolicy};
+use cluster::Durability;
 use machine::Instant;
 use node::engine::memory::MemoryEngine;
 use node::engine::{Engine, EngineError};
@@ -46,6 +47,9 @@ pub trait ShardEngine: Engine + Send + 'static {
         None
     }
 
+    /// What writes are safe from that it has synced.
+    fn durability(&self) -> Durability;
+
     /// Format of its files; 0 if it has none.
     fn format(&self) -> u32 {
         0
@@ -58,12 +62,20 @@ pub trait ShardEngine: Engine + Send + 'static {
 }
 
 impl ShardEngine for MemoryEngine {
+    fn durability(&self) -> Durability {
+        Durability::Memory
+    }
+
     fn persist_due(&mut self, _now: Instant) -> Result<Option<Instant>, EngineError> {
         Ok(None)
     }
 }
 
 impl<B: Backend> ShardEngine for BackendEngine<B> {
+    fn durability(&self) -> Durability {
+        Durability::Backend
+    }
+
     fn persist_due(&mut self, _now: Instant) -> Result<Option<Instant>, EngineError> {
         Ok(None)
     }
@@ -92,6 +104,14 @@ impl ShardEngine for FjallEngine {
 
     fn disk_room(&mut self, now: Instant) -> Option<DiskRoom> {
         Self::disk_room(self, now)
+    }
+
+    fn durability(&self) -> Durability {
+        match self.policy() {
+            SyncPolicy::Always => Durability::Always,
+            SyncPolicy::Interval => Durability::Interval,
+            SyncPolicy::Never => Durability::Never,
+        }
     }
 
     fn format(&self) -> u32 {

@@ -77,6 +77,7 @@ impl<E: ShardEngine> Shard<E> {
             disk_free: self.disk.map(|disk| disk.free),
             disk_floor: self.disk.map(|disk| disk.floor),
             disk_used: self.node.engine().disk_used(),
+            durability: Some(self.node.engine().durability()),
             ..report.resources
         };
         ShardSnapshot {

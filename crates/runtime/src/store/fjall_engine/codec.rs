@@ -6,10 +6,10 @@
 //! | records | keyspace 2, match value 16, key | layout 1, flags 1, version 8, expiry 8, value |
 //! | due | expiry 8, key of the record | empty |
 //! | notes | partition 4, name | note |
-//! | turns | slot 2 | layout 1, number 8, oldest that counts 8, number of keys 8, changes of notes |
+//! | turns | slot 2 | layout 1, number 8, oldest that counts 8, records 8, changes of notes |
 //!
-//! A change of a note is the length of its key (2), the key, the length of the note and one more (4)
-//! and the note; a length of 0 says that it is removed.
+//! A change of a note is the length of its key (2), the key, the length of the note and one more
+//! (4), and the note; a length of 0 says that it is removed.
 //!
 //! Integers are big-endian, so that a partition is one contiguous range and, in an ordered
 //! keyspace, its keys are in order.
@@ -107,6 +107,12 @@ pub(super) fn note_key(partition: PartitionId, name: &[u8]) -> Vec<u8> {
     [&partition.0.to_be_bytes(), name].concat()
 }
 
+/// The partition of a note.
+pub(super) fn note_partition(bytes: &[u8]) -> Option<PartitionId> {
+    let (partition, _name) = bytes.split_first_chunk()?;
+    Some(PartitionId(u32::from_be_bytes(*partition)))
+}
+
 pub(super) fn note_name(bytes: &[u8]) -> &[u8] {
     bytes.split_first_chunk::<4>().map_or(&[], |(_partition, name)| name)
 }
@@ -177,25 +183,23 @@ pub(super) fn turn_slot(number: u64) -> [u8; 2] {
     u16::try_from(slot).expect("there are fewer").to_be_bytes()
 }
 
-pub(super) fn encode_turn(record: &TurnRecord<'_>) -> Vec<u8> {
-    let changes = record.changes.iter();
-    let size =
-        changes.map(|(key, note)| 6 + key.len() + note.map_or(0, <[u8]>::len)).sum::<usize>();
-    let mut bytes = Vec::with_capacity(25 + size);
-    bytes.push(TURN_LAYOUT);
-    for number in [record.number, record.oldest, record.len] {
+/// The record of a turn, to which changes are to be added.
+pub(super) fn begin_turn(number: u64, oldest: u64, len: u64) -> Vec<u8> {
+    let mut bytes = vec![TURN_LAYOUT];
+    for number in [number, oldest, len] {
         bytes.extend_from_slice(&number.to_be_bytes());
     }
-    for (key, note) in &record.changes {
-        let key_len = u16::try_from(key.len()).expect("names of notes are shorter than keys");
-        let note_len = note.map_or(0, |note| note.len() + 1);
-        let note_len = u32::try_from(note_len).expect("notes are shorter than packets");
-        bytes.extend_from_slice(&key_len.to_be_bytes());
-        bytes.extend_from_slice(key);
-        bytes.extend_from_slice(&note_len.to_be_bytes());
-        bytes.extend_from_slice(note.unwrap_or(&[]));
-    }
     bytes
+}
+
+pub(super) fn add_to_turn(record: &mut Vec<u8>, key: &[u8], note: Option<&[u8]>) {
+    let key_len = u16::try_from(key.len()).expect("names of notes are shorter than keys");
+    let note_len = note.map_or(0, |note| note.len() + 1);
+    let note_len = u32::try_from(note_len).expect("notes are shorter than packets");
+    record.extend_from_slice(&key_len.to_be_bytes());
+    record.extend_from_slice(key);
+    record.extend_from_slice(&note_len.to_be_bytes());
+    record.extend_from_slice(note.unwrap_or(&[]));
 }
 
 pub(super) fn decode_turn(bytes: &[u8]) -> Option<TurnRecord<'_>> {
@@ -213,6 +217,7 @@ pub(super) fn decode_turn(bytes: &[u8]) -> Option<TurnRecord<'_>> {
         let (note_len, after) = after.split_first_chunk()?;
         let note_len = usize::try_from(u32::from_be_bytes(*note_len)).ok()?;
         let (note, after) = after.split_at_checked(note_len.saturating_sub(1))?;
+        note_partition(key)?;
         changes.push((key, (note_len > 0).then_some(note)));
         rest = after;
     }

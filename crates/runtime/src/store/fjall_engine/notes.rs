@@ -13,7 +13,9 @@ use super::tree::{Direction, Tree, merge};
 use crate::store::StoreError;
 use cluster::PartitionId;
 use fjall::{OwnedWriteBatch, Slice};
+use hashbrown::HashMap;
 use std::collections::{BTreeMap, VecDeque};
+use std::hash::RandomState;
 use std::ops::ControlFlow;
 
 /// Records lie in a ring of so many slots, each over one that does not count any more.
@@ -26,9 +28,11 @@ const CHANGE_BYTES: usize = 96;
 pub(super) struct Notes {
     folded: Tree,
     records: Tree,
-    changed: BTreeMap<Slice, Change>,
+    /// By partition, and then by the key in the tree. Clients choose parts of keys, so the hash is
+    /// one that they cannot know; whoever visits them sorts them.
+    changed: BTreeMap<PartitionId, HashMap<Slice, Change, RandomState>>,
     /// Keys whose change no record has yet.
-    unrecorded: Vec<Slice>,
+    unrecorded: Vec<(PartitionId, Slice)>,
     /// Turns whose records count, the oldest first.
     turns: VecDeque<Turn>,
     /// Bytes of these in memory, and from how many on they are folded.
@@ -49,7 +53,7 @@ struct Change {
 /// A turn on record.
 struct Turn {
     number: u64,
-    keys: Vec<Slice>,
+    keys: Vec<(PartitionId, Slice)>,
     bytes: usize,
 }
 
@@ -94,24 +98,26 @@ impl Notes {
 
     fn replay(&mut self, record: &TurnRecord<'_>) {
         for (key, value) in &record.changes {
-            self.change((*key).into(), value.map(Slice::from));
+            let Some(partition) = codec::note_partition(key) else { continue };
+            self.change(partition, (*key).into(), value.map(Slice::from));
         }
         let keys = std::mem::take(&mut self.unrecorded);
-        self.count(record.number, keys);
+        self.count(record.number, keys, |_, _| {});
     }
 
     pub(super) fn put(&mut self, partition: PartitionId, name: &[u8], note: &[u8]) {
-        self.change(codec::note_key(partition, name).into(), Some(note.into()));
+        self.change(partition, codec::note_key(partition, name).into(), Some(note.into()));
     }
 
     pub(super) fn remove(&mut self, partition: PartitionId, name: &[u8]) {
-        self.change(codec::note_key(partition, name).into(), None);
+        self.change(partition, codec::note_key(partition, name).into(), None);
     }
 
-    fn change(&mut self, key: Slice, value: Option<Slice>) {
-        let before = self.changed.insert(key.clone(), Change { value, turn: None });
+    fn change(&mut self, partition: PartitionId, key: Slice, value: Option<Slice>) {
+        let of_partition = self.changed.entry(partition).or_default();
+        let before = of_partition.insert(key.clone(), Change { value, turn: None });
         if before.is_none_or(|before| before.turn.is_some()) {
-            self.unrecorded.push(key);
+            self.unrecorded.push((partition, key));
         }
     }
 
@@ -135,10 +141,13 @@ impl Notes {
         let (start, end) = codec::notes_of(partition, from);
         let range = (start.as_ref().map(Vec::as_slice), end.as_ref().map(Vec::as_slice));
         let folded = self.folded.on_disk().range::<&[u8], _>(range);
-        let changed = self.changed.range::<[u8], _>(range);
+        let changed = self.changed.get(&partition).into_iter().flatten();
         let changed = changed.map(|(key, change)| (key, &change.value));
+        let mut changed: Vec<_> =
+            changed.filter(|(key, _)| codec::note_name(key) >= from).collect();
+        changed.sort_unstable_by_key(|(key, _)| *key);
         let visit = |at: &[u8], note: &[u8]| visit(codec::note_name(at), note);
-        merge(folded, changed, Direction::Forward, visit)
+        merge(folded, changed.into_iter(), Direction::Forward, visit)
     }
 
     /// Makes what was changed part of the batch, as the record of a turn that also says how many
@@ -159,14 +168,13 @@ impl Notes {
         len: u64,
         batch: &mut OwnedWriteBatch,
     ) -> fjall::Result<()> {
-        let of_partition = codec::note_key(partition, &[]);
-        let keys = self.unrecorded.extract_if(.., |key| key.starts_with(&of_partition)).collect();
+        let keys = self.unrecorded.extract_if(.., |(of, _)| *of == partition).collect();
         self.record(keys, len, batch)
     }
 
     fn record(
         &mut self,
-        keys: Vec<Slice>,
+        keys: Vec<(PartitionId, Slice)>,
         len: u64,
         batch: &mut OwnedWriteBatch,
     ) -> fjall::Result<()> {
@@ -176,26 +184,27 @@ impl Notes {
             self.fold()?;
         }
         let oldest = self.turns.front().map_or(number, |turn| turn.number);
-        let changes = keys.iter().map(|key| (&**key, self.value(key)));
-        let record =
-            codec::encode_turn(&TurnRecord { number, oldest, len, changes: changes.collect() });
-        self.count(number, keys);
+        let mut record = codec::begin_turn(number, oldest, len);
+        self.count(number, keys, |key, note| codec::add_to_turn(&mut record, key, note));
         self.records.put(&codec::turn_slot(number), &record);
         self.records.move_changes(batch);
         self.folded.move_changes(batch);
         Ok(())
     }
 
-    fn value(&self, key: &[u8]) -> Option<&[u8]> {
-        self.changed.get(key).and_then(|change| change.value.as_deref())
-    }
-
-    /// These changes are on record as this turn.
-    fn count(&mut self, number: u64, keys: Vec<Slice>) {
+    /// These changes are on record as this turn; each is visited.
+    fn count(
+        &mut self,
+        number: u64,
+        keys: Vec<(PartitionId, Slice)>,
+        mut visit: impl FnMut(&[u8], Option<&[u8]>),
+    ) {
         let mut bytes = 0;
-        for key in &keys {
-            let change = self.changed.get_mut(key).expect("it was changed");
+        for (partition, key) in &keys {
+            let of_partition = self.changed.get_mut(partition);
+            let change = of_partition.and_then(|it| it.get_mut(key)).expect("it was changed");
             change.turn = Some(number);
+            visit(key, change.value.as_deref());
             bytes += CHANGE_BYTES + key.len() + change.value.as_ref().map_or(0, |it| it.len());
         }
         self.bytes += bytes;
@@ -206,17 +215,32 @@ impl Notes {
     fn fold(&mut self) -> fjall::Result<()> {
         let Some(Turn { number, keys, bytes }) = self.turns.pop_front() else { return Ok(()) };
         self.bytes -= bytes;
-        for key in keys {
-            if self.changed.get(&key).is_none_or(|change| change.turn != Some(number)) {
-                continue;
-            }
-            match self.changed.remove(&key).and_then(|change| change.value) {
+        for (partition, key) in keys {
+            let Some(value) = self.take_if_of(number, partition, &key) else { continue };
+            match value {
                 Some(value) => self.folded.put(&key, &value),
                 None if self.folded.on_disk().contains_key(&key)? => self.folded.remove(&key),
                 None => {}
             }
         }
         Ok(())
+    }
+
+    /// Takes a change that has not changed again since this turn.
+    fn take_if_of(
+        &mut self,
+        turn: u64,
+        partition: PartitionId,
+        key: &Slice,
+    ) -> Option<Option<Slice>> {
+        let of_partition = self.changed.get_mut(&partition)?;
+        let change = of_partition.get(key).filter(|change| change.turn == Some(turn))?;
+        let value = change.value.clone();
+        of_partition.remove(key);
+        if of_partition.is_empty() {
+            self.changed.remove(&partition);
+        }
+        Some(value)
     }
 
     /// Its trees on disk.
