@@ -227,15 +227,17 @@ impl Replica {
     /// have some that it does not know of.
     pub(crate) fn settle_stable<E>(&mut self, ctx: &Context<'_, E>) {
         if self.member.is_head() && self.is_united(ctx) {
-            let aside = self.aside.keys().next().copied();
-            let oldest = self.pending.oldest().into_iter().chain(aside).min();
+            let oldest = self.pending.oldest();
             let stable = oldest.map_or(self.last_version, Version::before);
             self.raise_stable(stable);
         }
     }
 
-    /// Every version up to `stable` is committed on every member.
+    /// Every version up to `stable` is committed on every member. What is set aside here does not
+    /// count.
     pub(crate) fn raise_stable(&mut self, stable: Version) {
+        let aside = self.aside.keys().next().map(|first| first.before());
+        let stable = aside.map_or(stable, |known| known.min(stable));
         if self.history.raise(stable) {
             self.announcements_left = ANNOUNCEMENTS;
         }

@@ -7,6 +7,7 @@
 //! anew goes on with the same sum.
 
 use crate::engine::Engine;
+use crate::replica::notes::committed_name;
 use cluster::PartitionId;
 use machine::mix;
 use std::collections::BTreeMap;
@@ -100,15 +101,6 @@ impl History {
             self.sum = sum;
         }
     }
-}
-
-/// The name of the note that a version is committed: `v` and the version.
-fn committed_name(version: Version) -> [u8; 9] {
-    let mut name = [b'v'; 9];
-    if let Some((_, number)) = name.split_first_mut() {
-        number.copy_from_slice(&version.get().to_be_bytes());
-    }
-    name
 }
 
 #[cfg(test)]

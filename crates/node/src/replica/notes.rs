@@ -21,6 +21,11 @@ pub(crate) fn aside_name(version: Version) -> [u8; 9] {
     numbered(b'q', version.get())
 }
 
+/// The name of the note that keeps that a version is committed.
+pub(crate) fn committed_name(version: Version) -> [u8; 9] {
+    numbered(b'v', version.get())
+}
+
 fn numbered(letter: u8, number: u64) -> [u8; 9] {
     let mut name = [letter; 9];
     if let Some((_, rest)) = name.split_first_mut() {

@@ -11,6 +11,13 @@ pub(crate) enum Waits {
     Late,
 }
 
+impl Waits {
+    /// Of an answer that shows what is durable, or not.
+    pub(crate) fn unless(durable: bool) -> Self {
+        if durable { Self::No } else { Self::Turn }
+    }
+}
+
 /// Whether a crash could take back what is agreed of hot keys.
 #[derive(Debug, Default)]
 pub(crate) struct AgreedAtRisk {
@@ -34,12 +41,5 @@ impl AgreedAtRisk {
 
     pub(crate) fn end_sync(&mut self) {
         self.syncing = false;
-    }
-}
-
-impl Waits {
-    /// Of an answer that shows what is durable, or not.
-    pub(crate) fn unless(durable: bool) -> Self {
-        if durable { Self::No } else { Self::Turn }
     }
 }

@@ -7,9 +7,7 @@ impl Chain {
     /// A chain whose nodes sync apart and send writes on early; all of that is durable.
     fn early(count: u16) -> Self {
         let mut chain = Self::new(count);
-        for node in &mut chain.nodes {
-            node.engine_mut().sync_apart();
-        }
+        chain.sync_apart();
         chain.map.partitions[0].sends_early = true;
         chain.next_epoch(true);
         chain.sync_all();

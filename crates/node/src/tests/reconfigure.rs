@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::engine::Engine as _;
+use crate::replica::Replica;
 use wire::{ChainAnswer, Revision, Version};
 
 impl Chain {
@@ -303,7 +304,9 @@ fn a_commit_brings_what_it_was_computed_from() {
 /// to other writes since. Who is in the chain when it opens tells.
 #[test]
 fn what_was_pending_before_the_chain_was_opened_again_is_set_aside_until_it_opens() {
-    for is_head in [true, false] {
+    // The chain that opens, whether its last is copied to, and what is pending and held then.
+    let alone = ([0, 1], true, (0, 0, 1));
+    for (order, copies, then) in [([0, 1], false, (1, 0, 0)), ([1, 0], false, (0, 0, 0)), alone] {
         let mut chain = Chain::new(2);
         let config = NodeConfig { shard: 0, shards: 1, incarnation: Incarnation(0), rate: RATE };
         let mut engine = Some(Noted::new(0));
@@ -327,22 +330,34 @@ fn what_was_pending_before_the_chain_was_opened_again_is_set_aside_until_it_open
             node.flush().unwrap();
             let replica = &node.replicas[&PartitionId(1)];
             let (pending, aside) = (replica.pending.len(), replica.aside.len());
-            engine = Some(node.into_engine());
-            (pending, aside)
+            let held = engine.insert(node.into_engine()).len();
+            (pending, aside, held)
         };
-        assert_eq!(start(&chain, true), (1, 0));
-        assert_eq!(start(&chain, false), (1, 0), "the chain did not go on meanwhile");
+        assert_eq!(start(&chain, true), (1, 0, 0));
+        assert_eq!(start(&chain, false), (1, 0, 0), "the chain did not go on meanwhile");
         for open in [false, true] {
             chain.change(&[0, 1], false, open);
         }
         chain.map.partitions[0].opened = chain.map.partitions[0].epoch;
-        let order = if is_head { [0, 1] } else { [1, 0] };
         chain.change(&order, false, false);
-        assert_eq!(start(&chain, false), (0, 1), "the chain went on");
-        assert_eq!(start(&chain, false), (0, 1), "that is on record");
-        chain.change(&order, false, true);
-        let goes_on = (usize::from(is_head), 0);
-        assert_eq!(start(&chain, false), goes_on, "the head knows of no other write so named");
-        assert_eq!(start(&chain, false), goes_on);
+        assert_eq!(start(&chain, false), (0, 1, 0), "the chain went on");
+        assert_eq!(start(&chain, false), (0, 1, 0), "that is on record");
+        chain.change(&order, copies, true);
+        assert_eq!(start(&chain, false), then, "the head knows of no other write so named");
+        assert_eq!(start(&chain, false), then);
     }
+}
+
+/// A closed head that had committed it says so by CHAIN_STABLE.
+#[test]
+fn what_is_set_aside_is_not_taken_for_committed() {
+    let partition = Chain::new(1).map.partitions[0].clone();
+    let mut replica = Replica::new(partition, NodeId(0), false, true);
+    let [before, aside, after] = [4, 5, 9].map(Version::new);
+    replica.aside.insert(aside, Box::default());
+    replica.raise_stable(after);
+    assert!(replica.knows(before) && !replica.knows(aside));
+    replica.aside.clear();
+    replica.raise_stable(after);
+    assert!(replica.knows(aside));
 }

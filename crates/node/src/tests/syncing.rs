@@ -6,13 +6,18 @@ use crate::engine::EngineError;
 /// A chain whose nodes sync apart; all that they have done so far is durable.
 fn chain(count: u16) -> Chain {
     let mut chain = Chain::new(count);
-    for node in &mut chain.nodes {
-        node.engine_mut().sync_apart();
-    }
+    chain.sync_apart();
     chain
 }
 
 impl Chain {
+    /// From now on its nodes go on while they sync.
+    pub(super) fn sync_apart(&mut self) {
+        for node in &mut self.nodes {
+            node.engine_mut().sync_apart();
+        }
+    }
+
     /// The sync of a node ends.
     pub(super) fn end_sync(&mut self, index: usize) {
         let now = self.now;

@@ -197,14 +197,6 @@ fn a_registration_that_is_pending_hides_no_state() {
     assert!(chain.vouches(GENERATION));
 }
 
-impl Chain {
-    fn sync_apart(&mut self) {
-        for node in &mut self.nodes {
-            node.engine_mut().sync_apart();
-        }
-    }
-}
-
 #[test]
 fn a_read_of_a_hot_key_waits_for_no_sync_of_other_writes() {
     let mut chain = Chain::hot_of(1);
