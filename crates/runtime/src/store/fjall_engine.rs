@@ -33,8 +33,8 @@ pub use policy::{PERSIST_INTERVAL, SyncPolicy, UnknownSyncPolicy};
 use super::StoreError;
 use crate::disk::{Disk, DiskRoom, Need};
 use apart::Apart;
-use cluster::{KeyspaceId, PartitionId, StoreId};
 use clearing::Place;
+use cluster::{KeyspaceId, PartitionId, StoreId};
 use codec::{DueKey, RecordKey};
 use directory::{CACHE_BYTES, Memtables, StoreDirectory, Trees};
 use due::DueIndex;
@@ -251,8 +251,12 @@ impl FjallEngine {
         let flushes = |tree: &Tree| tree.on_disk().sealed_memtable_count() > 0;
         let is_kept = self.database.journal_count() > 1 && !self.trees().into_iter().any(flushes);
         let [folded, turns] = self.notes.trees_mut();
-        let trees =
-            [(&mut self.records, records), (self.due.tree_mut(), small), (folded, small), (turns, small)];
+        let trees = [
+            (&mut self.records, records),
+            (self.due.tree_mut(), small),
+            (folded, small),
+            (turns, small),
+        ];
         for (tree, most) in trees {
             if is_kept || tree.on_disk().tree.active_memtable().size() > most {
                 tree.rotate()?;
