@@ -9,9 +9,9 @@ use wire::big::time_of;
 
 /// An entry for each record with a time.
 ///
-/// It is used as a queue: the first entries are looked at many times a second, and go. fjall keeps a
-/// mark for each that is gone until tables are merged, and a scan from the beginning would pass all
-/// of them each time. So it begins where the last one found the first entry.
+/// It is used as a queue: the first entries are looked at many times a second, and go. fjall keeps
+/// a mark for each that is gone until tables are merged, and a scan from the beginning would pass
+/// all of them each time. So it begins where the last one found the first entry.
 pub(super) struct DueIndex {
     tree: Tree,
     /// No entry is before this.
