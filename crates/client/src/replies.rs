@@ -28,9 +28,7 @@ impl Client {
             return Err(DropReason::BadOp);
         }
         let seq = header.seq();
-        let waits = header.client() == self.config.client_id
-            && self.window.get(seq).is_some_and(|it| it.op.reply() == op && it.copies > 0);
-        if !waits {
+        if !self.waits_for(op, header) {
             if header.client() == self.config.client_id {
                 self.note_second_answer(now, seq);
             }
@@ -88,8 +86,17 @@ impl Client {
             | Body::DelegationFetch { .. }
             | Body::DelegationFound { .. }
             | Body::DelegationEnd { .. }
-            | Body::DelegationCommit { .. } => Err(DropReason::BadOp),
+            | Body::DelegationCommit { .. }
+            | Body::DelegationWrite { .. }
+            | Body::DelegationDurable { .. } => Err(DropReason::BadOp),
         }
+    }
+
+    /// Whether such a reply answers a request of this client that has been sent and not ended.
+    fn waits_for(&self, op: Op, header: &[u8; HEADER_LEN]) -> bool {
+        let pending = self.window.get(header.seq());
+        header.client() == self.config.client_id
+            && pending.is_some_and(|it| it.op.reply() == op && it.copies > 0)
     }
 
     /// A reply tells the newest clock of the directory that its switch knows.

@@ -117,6 +117,8 @@ pub enum Mutant {
     KeepDelegations,
     /// Node: a key returns with what the first node to answer has found.
     RecallEarly,
+    /// Node: the last of a delegated write's chain answers it before all others have it on disk.
+    AnswerUntold,
     /// Node: of a delegation that is over it tells only what it knows to be committed.
     FetchCommittedOnly,
     /// Node: versions of a delegation are given once more at home.
@@ -218,7 +220,7 @@ pub enum Mutant {
 
 impl Mutant {
     /// Every mutant.
-    pub const ALL: [Self; 99] = [
+    pub const ALL: [Self; 100] = [
         Self::ForgetRequests,
         Self::RetryElsewhere,
         Self::IgnoreBase,
@@ -272,6 +274,7 @@ impl Mutant {
         Self::CopyUncommitted,
         Self::KeepDelegations,
         Self::RecallEarly,
+        Self::AnswerUntold,
         Self::FetchCommittedOnly,
         Self::ResetVersions,
         Self::ServeBeforeRecall,

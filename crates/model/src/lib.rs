@@ -52,13 +52,14 @@
 //!
 //! Expiry, ranges, several keys (versions are per partition, but one key uses all of them),
 //! sessions that end because time has passed, overload, and how long anything takes. The simulator
-//! has all of these. Three things have models of their own: disks that lag behind what was said
-//! ([`durable`]), older copies of stores that are put back ([`Returning`]), and takeovers that do
-//! not wait for leases ([`fence`]).
+//! has all of these. Four things have models of their own: disks that lag behind what was said
+//! ([`durable`]), the same for writes of keys that are delegated ([`delegated`]), older copies of
+//! stores that are put back ([`Returning`]), and takeovers that do not wait for leases ([`fence`]).
 
 mod bug;
 mod check;
 mod controller;
+pub mod delegated;
 pub mod durable;
 pub mod fence;
 mod history;

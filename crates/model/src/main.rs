@@ -1,6 +1,7 @@
 //! Runs the model checker on chosen bounds, or tells the stories of bugs.
 
 use clap::Parser;
+use model::delegated;
 use model::durable;
 use model::fence;
 use model::{Bug, ReturnBug, Scope, Verdict, exhaust, hunt, hunt_return, stuck};
@@ -27,6 +28,9 @@ struct Options {
     /// The model of disks that are late instead.
     #[arg(long, conflicts_with_all = ["stuck", "fences"])]
     disks: bool,
+    /// The model of delegated writes and late disks instead.
+    #[arg(long, conflicts_with_all = ["stuck", "fences", "disks"])]
+    delegated: bool,
     /// Threads of the checker.
     #[arg(long, default_value_t = 2)]
     threads: usize,
@@ -38,6 +42,8 @@ fn main() -> ExitCode {
         fences(&options)
     } else if options.disks {
         disks(&options)
+    } else if options.delegated {
+        delegated_writes(&options)
     } else if options.bugs {
         ReturnBug::ALL.into_iter().for_each(tell_return);
         Bug::all().into_iter().filter(|bug| tell(&bug.name(), &hunt(*bug))).count() == 0
@@ -81,6 +87,20 @@ fn disks(options: &Options) -> bool {
     let named = scopes.iter().filter(|scope| scope.name.contains(part));
     let holds =
         |scope: &&durable::Scope| tell(scope.name, &durable::exhaust(scope, options.threads));
+    named.filter(|scope| !holds(scope)).count() == 0
+}
+
+/// Tells what the checker found in the model of delegated writes, and whether all is well.
+fn delegated_writes(options: &Options) -> bool {
+    if options.bugs {
+        let bugs = delegated::Bug::ALL.into_iter();
+        return bugs.filter(|bug| tell(&format!("{bug:?}"), &delegated::hunt(*bug))).count() == 0;
+    }
+    let part = options.scope.as_deref().unwrap_or_default();
+    let scopes = if options.long { delegated::Scope::long() } else { delegated::Scope::everyday() };
+    let named = scopes.iter().filter(|scope| scope.name.contains(part));
+    let holds =
+        |scope: &&delegated::Scope| tell(scope.name, &delegated::exhaust(scope, options.threads));
     named.filter(|scope| !holds(scope)).count() == 0
 }
 

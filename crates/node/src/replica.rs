@@ -179,7 +179,7 @@ impl Replica {
         let due = ctx.now + self.acknowledge_rtt.timeout(0);
         self.insert_pending(ctx.now, write, due, ctx.timers);
         if let Some(noted) = &mut ctx.noted {
-            noted.push((self.member.id(), write.version()));
+            noted.pending.push((self.member.id(), write.version()));
             self.pending.get_mut(write.version()).expect("it was inserted").on_disk = false;
         }
     }

@@ -5,6 +5,7 @@ pub(crate) mod cluster_view;
 pub(crate) mod context;
 pub(crate) mod counters;
 pub(crate) mod direct;
+pub(crate) mod noted;
 pub(crate) mod replica_records;
 pub(crate) mod reply;
 pub(crate) mod room;

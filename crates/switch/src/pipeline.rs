@@ -192,7 +192,9 @@ impl Pipeline {
             | Op::DelegationFetch
             | Op::DelegationFound
             | Op::DelegationEnd
-            | Op::DelegationCommit => Err(DropReason::BadOp),
+            | Op::DelegationCommit
+            | Op::DelegationWrite
+            | Op::DelegationDurable => Err(DropReason::BadOp),
             Op::Get | Op::Put | Op::Del | Op::Cas | Op::Incr | Op::Batch | Op::Goodbye => {
                 let (pass, directory) = self.admit(leased, now, from, datagram, out)?;
                 pass.single(directory, op, datagram)

@@ -59,6 +59,7 @@ fn walk(packet: &Packet<'_>, body: Body<'_>) {
         Body::Describe { name } => entry_fits(name, &[]),
         Body::Put { key, value, .. }
         | Body::Cas { key, new: New::Value(value), .. }
+        | Body::DelegationWrite { key, value, .. }
         | Body::DelegationFound { found: Found::Value(value), key, .. } => entry_fits(key, value),
         Body::ChainWrite { fixed, key, value } | Body::ChainOffer { fixed, key, value } => {
             chain_write_fits(fixed.effect, key, value);
@@ -71,7 +72,8 @@ fn walk(packet: &Packet<'_>, body: Body<'_>) {
         | Body::DelegationFetch { key, .. }
         | Body::DelegationFound { key, .. }
         | Body::DelegationEnd { key, .. }
-        | Body::DelegationCommit { key, .. } => entry_fits(key, &[]),
+        | Body::DelegationCommit { key, .. }
+        | Body::DelegationDurable { key, .. } => entry_fits(key, &[]),
         Body::Mget(keys) => {
             assert_eq!(keys.iter().count(), keys.count());
             assert_eq!(keys.count(), usize::from(packet.header().count()));

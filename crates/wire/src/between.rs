@@ -2,8 +2,9 @@
 
 use crate::body::{Body, key_and_value, whole_key};
 use crate::layout::{
-    ChainMendBody, ChainVerifiedBody, ChainVerifyBody, DelegationCommitBody, DelegationEndBody,
-    DelegationFetchBody, DelegationFoundBody, KEY_MAX, Op,
+    ChainMendBody, ChainVerifiedBody, ChainVerifyBody, DelegationCommitBody, DelegationDurableBody,
+    DelegationEndBody, DelegationFetchBody, DelegationFoundBody, DelegationWriteBody, Fields,
+    HEADER_LEN, KEY_MAX, Op, PutBody, flag,
 };
 
 /// What a node holds of a key from a delegation.
@@ -38,8 +39,17 @@ impl<'a> Found<'a> {
     }
 }
 
+/// Whether this request is a plain write, which may go anywhere while its key is delegated (section
+/// 9 of the protocol): a PUT that depends on no earlier state and that no time ends.
+#[must_use]
+pub fn may_be_delegated(header: &[u8; HEADER_LEN], payload: &[u8]) -> bool {
+    header.op() == Op::Put as u8
+        && header.flags() & flag::KEEP_EXPIRY == 0
+        && PutBody::split(payload).is_some_and(|(fixed, _)| fixed.expiry_ms == 0)
+}
+
 impl<'a> Body<'a> {
-    /// DELEGATION_FETCH, DELEGATION_FOUND, DELEGATION_END and DELEGATION_COMMIT.
+    /// The messages of delegations.
     pub(crate) fn parse_delegation(op: Op, key_len: usize, payload: &'a [u8]) -> Option<Self> {
         Some(match op {
             Op::DelegationFetch => {
@@ -60,6 +70,16 @@ impl<'a> Body<'a> {
                 let (DelegationCommitBody { delegation }, rest) =
                     DelegationCommitBody::split(payload)?;
                 Self::DelegationCommit { delegation, key: whole_key(rest, key_len)? }
+            }
+            Op::DelegationWrite => {
+                let (DelegationWriteBody { unsynced }, rest) = DelegationWriteBody::split(payload)?;
+                let (key, value) = key_and_value(rest, key_len)?;
+                Self::DelegationWrite { unsynced, key, value }
+            }
+            Op::DelegationDurable => {
+                let (DelegationDurableBody { delegation }, rest) =
+                    DelegationDurableBody::split(payload)?;
+                Self::DelegationDurable { delegation, key: whole_key(rest, key_len)? }
             }
             _ => return None,
         })

@@ -117,6 +117,16 @@ pub enum Body<'a> {
         delegation: DelegationId,
         key: &'a [u8],
     },
+    DelegationWrite {
+        /// Places of the chain, a bit for each, whose disks may not have it.
+        unsynced: u8,
+        key: &'a [u8],
+        value: &'a [u8],
+    },
+    DelegationDurable {
+        delegation: DelegationId,
+        key: &'a [u8],
+    },
     HotCopied,
     HotPublish,
     GetReply(Entry<'a>),
@@ -262,11 +272,8 @@ impl<'a> Body<'a> {
                 }
                 Self::HotCopy { absent, expiry_ms, key, value }
             }
-            Op::DelegationFetch
-            | Op::DelegationFound
-            | Op::DelegationEnd
-            | Op::DelegationCommit => Self::parse_delegation(op, key_len, payload)?,
-            reply => Self::parse_reply(reply, header, payload)?,
+            reply if reply.is_reply() => Self::parse_reply(reply, header, payload)?,
+            other => Self::parse_delegation(other, key_len, payload)?,
         })
     }
 
@@ -355,15 +362,6 @@ const _: () = {
     let largest = HEADER_LEN + ChainWriteBody::LEN + RecallBody::LEN + ENTRY_MAX;
     assert!(largest <= DATAGRAM_MAX);
 };
-
-/// Whether this request is a plain write, which may go anywhere while its key is delegated (section
-/// 9 of the protocol): a PUT that depends on no earlier state and that no time ends.
-#[must_use]
-pub fn may_be_delegated(header: &[u8; HEADER_LEN], payload: &[u8]) -> bool {
-    header.op() == Op::Put as u8
-        && header.flags() & flag::KEEP_EXPIRY == 0
-        && PutBody::split(payload).is_some_and(|(fixed, _)| fixed.expiry_ms == 0)
-}
 
 pub(crate) fn whole_key(payload: &[u8], key_len: usize) -> Option<&[u8]> {
     (key_len > 0 && payload.len() == key_len).then_some(payload)

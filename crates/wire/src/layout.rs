@@ -144,6 +144,10 @@ pub enum Op {
     ChainOffer = 0x51,
     /// Member to head, while the chain is closed: all that is pending here has come down in this epoch.
     ChainOffered = 0x52,
+    /// Node of a delegated write's chain to the next one: the PUT, before it is on the disks of all before.
+    DelegationWrite = 0x53,
+    /// Node of a delegated write's chain to the last one: the sender's disk has the write of this version, or a newer one.
+    DelegationDurable = 0x54,
     /// Answer to Get.
     GetReply = 0x81,
     /// Answer to Put.
@@ -170,7 +174,7 @@ pub enum Op {
 
 impl Op {
     /// Every value, in the order of the specification.
-    pub const ALL: [Self; 40] = [
+    pub const ALL: [Self; 42] = [
         Self::Get,
         Self::Put,
         Self::Del,
@@ -200,6 +204,8 @@ impl Op {
         Self::ChainDurable,
         Self::ChainOffer,
         Self::ChainOffered,
+        Self::DelegationWrite,
+        Self::DelegationDurable,
         Self::GetReply,
         Self::PutReply,
         Self::DelReply,
@@ -246,6 +252,8 @@ impl Op {
             0x50 => Some(Self::ChainDurable),
             0x51 => Some(Self::ChainOffer),
             0x52 => Some(Self::ChainOffered),
+            0x53 => Some(Self::DelegationWrite),
+            0x54 => Some(Self::DelegationDurable),
             0x81 => Some(Self::GetReply),
             0x82 => Some(Self::PutReply),
             0x83 => Some(Self::DelReply),
@@ -294,6 +302,8 @@ impl Op {
             Self::ChainDurable => "chain_durable",
             Self::ChainOffer => "chain_offer",
             Self::ChainOffered => "chain_offered",
+            Self::DelegationWrite => "delegation_write",
+            Self::DelegationDurable => "delegation_durable",
             Self::GetReply => "get_reply",
             Self::PutReply => "put_reply",
             Self::DelReply => "del_reply",
@@ -812,7 +822,7 @@ pub mod hop_flag {
     pub const HOT: u8 = 1 << 2;
     /// GET reply: from the tail of a registered key, whose newest committed version this is.
     pub const NEWEST: u8 = 1 << 3;
-    /// PUT: sent by its grant, with `delegation`, a version and a chain of its own. PUT reply: to one of those. HOT_COPY and DELEGATION_COMMIT: of one whose readers the switch has chosen; not answered.
+    /// PUT, DELEGATION_WRITE: sent by its grant, with `delegation`, a version and a chain of its own. PUT reply: to one of those. HOT_COPY and DELEGATION_COMMIT: of one whose readers the switch has chosen; not answered.
     pub const GRANTED: u8 = 1 << 4;
     /// PUT to the head: first sent before this switch's directory began; another may have given it a grant.
     pub const OLD: u8 = 1 << 5;
@@ -845,7 +855,7 @@ pub struct Header {
     pub chain_len: u8,
     /// Index in `chain` of the node that this packet is for.
     pub chain_pos: u8,
-    /// Node ids, 2 bytes each, head first, tail last. In a PUT with the hop flag GRANTED the places after those name the readers that it is copied to; 65535: nobody.
+    /// Node ids, 2 bytes each, head first, tail last. In a PUT or DELEGATION_WRITE with the hop flag GRANTED the places after those name the readers that it is copied to; 65535: nobody.
     pub chain: [u8; 16],
     /// Match value of the key. RANGE: first match value of the interval asked for or covered.
     pub match_value: u128,
@@ -1006,7 +1016,7 @@ pub trait Fields {
     fn chain_pos(&self) -> u8;
     /// Overwrites `chain_pos`.
     fn set_chain_pos(&mut self, value: u8);
-    /// Node ids, 2 bytes each, head first, tail last. In a PUT with the hop flag GRANTED the places after those name the readers that it is copied to; 65535: nobody.
+    /// Node ids, 2 bytes each, head first, tail last. In a PUT or DELEGATION_WRITE with the hop flag GRANTED the places after those name the readers that it is copied to; 65535: nobody.
     #[must_use]
     fn chain(&self) -> [u8; 16];
     /// Overwrites `chain`.
@@ -1316,7 +1326,7 @@ pub(crate) trait Said {
     fn directory_clock(&self) -> DirectoryClock;
     /// Overwrites `directory_clock`.
     fn set_directory_clock(&mut self, value: DirectoryClock);
-    /// PUT with the hop flag GRANTED, at the place of `directory_clock`: number of the delegation of its grant.
+    /// PUT with the hop flag GRANTED and DELEGATION_WRITE, at the place of `directory_clock`: number of the delegation of its grant.
     #[must_use]
     fn delegation(&self) -> DelegationId;
     /// Overwrites `delegation`.
@@ -2273,6 +2283,67 @@ pub struct DelegationCommitBody {
 }
 
 impl DelegationCommitBody {
+    /// Bytes on the wire.
+    pub const LEN: usize = 8;
+
+    /// Takes the fields off the front; `None` if there are too few bytes.
+    #[must_use]
+    pub fn split(bytes: &[u8]) -> Option<(Self, &[u8])> {
+        let (fixed, rest) = bytes.split_first_chunk::<8>()?;
+        Some((
+            Self {
+                delegation: DelegationId::new(u64::from_be_bytes(crate::bytes::get::<0, 8, 8>(
+                    fixed,
+                ))),
+            },
+            rest,
+        ))
+    }
+
+    /// The fields as they stand on the wire.
+    #[must_use]
+    pub fn to_bytes(&self) -> [u8; 8] {
+        let mut out = [0; 8];
+        crate::bytes::put::<0, 8, 8>(&mut out, self.delegation.get().to_be_bytes());
+        out
+    }
+}
+
+/// DELEGATION_WRITE: the nodes of the chain, a bit for each place, that sent it on before it was on their disks. Then key, value.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DelegationWriteBody {
+    /// 1 bytes, big-endian on the wire.
+    pub unsynced: u8,
+}
+
+impl DelegationWriteBody {
+    /// Bytes on the wire.
+    pub const LEN: usize = 1;
+
+    /// Takes the fields off the front; `None` if there are too few bytes.
+    #[must_use]
+    pub fn split(bytes: &[u8]) -> Option<(Self, &[u8])> {
+        let (fixed, rest) = bytes.split_first_chunk::<1>()?;
+        Some((Self { unsynced: u8::from_be_bytes(crate::bytes::get::<0, 1, 1>(fixed)) }, rest))
+    }
+
+    /// The fields as they stand on the wire.
+    #[must_use]
+    pub fn to_bytes(&self) -> [u8; 1] {
+        let mut out = [0; 1];
+        crate::bytes::put::<0, 1, 1>(&mut out, self.unsynced.to_be_bytes());
+        out
+    }
+}
+
+/// DELEGATION_DURABLE: which delegation. Then key.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DelegationDurableBody {
+    /// 8 bytes, big-endian on the wire.
+    pub delegation: DelegationId,
+}
+
+impl DelegationDurableBody {
     /// Bytes on the wire.
     pub const LEN: usize = 8;
 
@@ -3778,6 +3849,22 @@ pub mod metric {
         unit: None,
         labels: &["state"],
         help: "Partitions that are open, closed because their chain changes, under_replicated, or joining (they take a node in).",
+    };
+    /// Changes that were decided because nodes had too much to do, since this controller began: another member of a chain became its tail (turn), or a replica moved (move).
+    pub const CONTROLLER_PLACEMENT_CHANGES: Metric = Metric {
+        name: "keyway_controller_placement_changes",
+        kind: Kind::Counter,
+        unit: None,
+        labels: &["change"],
+        help: "Changes that were decided because nodes had too much to do, since this controller began: another member of a chain became its tail (turn), or a replica moved (move).",
+    };
+    /// What the node has to do, by what it can bear, against the mean of all nodes, when all that is under way has come to its end.
+    pub const CONTROLLER_NODE_LOAD_RATIO: Metric = Metric {
+        name: "keyway_controller_node_load_ratio",
+        kind: Kind::Gauge,
+        unit: Some("ratio"),
+        labels: &["node"],
+        help: "What the node has to do, by what it can bear, against the mean of all nodes, when all that is under way has come to its end.",
     };
     /// Keys by what the controller thinks of them: hot, or pinned by an operator.
     pub const CONTROLLER_HOT_KEYS: Metric = Metric {

@@ -35,25 +35,23 @@ mod tag;
 mod tests;
 
 pub use batch::{ChainStep, ChainSteps, Change, Condition, Step, Steps, push_step};
-pub use between::Found;
+pub use between::{Found, may_be_delegated};
 pub use big::PartKey;
-pub use body::{
-    Body, Entry, Expect, MgetEntries, MgetKey, MgetKeys, New, RangeEntries, may_be_delegated,
-};
+pub use body::{Body, Entry, Expect, MgetEntries, MgetKey, MgetKeys, New, RangeEntries};
 pub use copy::{CopyEntries, CopyEntry};
 pub use durable::{DURABLE_MAX, DurableVersions};
 pub use endpoint::Endpoint;
 pub use layout::*;
 pub use messages::{
     ChainAnswer, ChainExpire, ChainOffer, ChainStable, ChainWrite, ClientReply, ClientWrite,
-    DelegatedReply, DelegationCommit, DelegationFound, GrantedPut, GroupedMget, HomeWrite,
-    HotAnswer, HotCopied, HotCopy, HotGet, HotMget, KeyReply, NoSession, NodeReply, RangeInterval,
-    RunPart,
+    DelegatedReply, DelegationCommit, DelegationDurable, DelegationFound, GrantedPut, GroupedMget,
+    HomeWrite, HotAnswer, HotCopied, HotCopy, HotGet, HotMget, KeyReply, NoSession, NodeReply,
+    RangeInterval, RunPart,
 };
 pub use number::{DelegationId, DirectoryClock, Generation, Revision, Version};
 pub use packet::{
     NOBODY, Packet, chain_bytes, delegated_chain, emit, emit_mget, mget_len, push_mget_entry,
-    push_range_entry,
+    push_range_entry, readers_of,
 };
 pub use result::ChainResult;
 pub use since::since_of;

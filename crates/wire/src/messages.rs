@@ -105,7 +105,7 @@ impl HotAnswer {
     }
 }
 
-/// PUT that goes by its grant, from the switch down the grant's chain.
+/// PUT that goes by its grant, from the switch down the grant's chain, and DELEGATION_WRITE.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct GrantedPut {
     /// Version of the grant.
@@ -710,6 +710,41 @@ pub struct DelegationCommit {
 }
 
 impl DelegationCommit {
+    /// What a packet says.
+    #[inline]
+    #[must_use]
+    pub fn read(header: &[u8; HEADER_LEN]) -> Self {
+        Self { version: header.object_version() }
+    }
+
+    /// Writes it into a packet.
+    #[inline]
+    pub fn write(self, header: &mut [u8; HEADER_LEN]) {
+        header.set_object_version(self.version);
+    }
+
+    /// What a header says.
+    #[inline]
+    #[must_use]
+    pub fn of(header: &Header) -> Self {
+        Self { version: header.object_version }
+    }
+
+    /// Puts it into a header.
+    #[inline]
+    pub fn put(self, header: &mut Header) {
+        header.object_version = self.version;
+    }
+}
+
+/// DELEGATION_DURABLE.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DelegationDurable {
+    /// Version up to which the disk has what the delegation wrote.
+    pub version: Version,
+}
+
+impl DelegationDurable {
     /// What a packet says.
     #[inline]
     #[must_use]

@@ -78,9 +78,7 @@ impl<'a> Packet<'a> {
     /// Of a PUT with the hop flag GRANTED: ids of the nodes beside the chain that it is copied
     /// to.
     pub fn readers(&self) -> impl Iterator<Item = u16> + use<> {
-        let (ids, len) = (self.header.chain(), usize::from(self.header.chain_len()));
-        let places = (len..CHAIN_MAX).filter_map(move |i| ids.as_chunks::<2>().0.get(i).copied());
-        places.map(u16::from_be_bytes).filter(|id| *id != NOBODY)
+        readers_in(self.header.chain(), self.header.chain_len())
     }
 
     /// The payload as its operation means it, once the tag is right.
@@ -201,6 +199,17 @@ pub fn chain_bytes(ids: impl IntoIterator<Item = u16>) -> ([u8; 2 * CHAIN_MAX], 
         len += 1;
     }
     (bytes, len)
+}
+
+/// Ids of the nodes beside the chain in the header of a write that goes by its grant.
+pub fn readers_of(header: &Header) -> impl Iterator<Item = u16> + use<> {
+    readers_in(header.chain, header.chain_len)
+}
+
+fn readers_in(ids: [u8; 2 * CHAIN_MAX], len: u8) -> impl Iterator<Item = u16> {
+    let places =
+        (len.into()..CHAIN_MAX).filter_map(move |i| ids.as_chunks::<2>().0.get(i).copied());
+    places.map(u16::from_be_bytes).filter(|id| *id != NOBODY)
 }
 
 /// Node id that no node has: in the chain of a PUT with the hop flag GRANTED, a place for a

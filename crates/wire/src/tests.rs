@@ -126,7 +126,8 @@ proptest! {
         let [bytes, other] = bytes.map(|it| <[u8; HEADER_LEN]>::try_from(it).unwrap());
         agree!(bytes, other: HotGet HotAnswer GrantedPut HomeWrite ClientWrite DelegatedReply);
         agree!(bytes, other: ClientReply KeyReply NoSession NodeReply RangeInterval HotMget);
-        agree!(bytes, other: GroupedMget HotCopy HotCopied DelegationFound DelegationCommit);
+        agree!(bytes, other: GroupedMget HotCopy HotCopied DelegationFound);
+        agree!(bytes, other: DelegationCommit DelegationDurable);
         agree!(bytes, other: ChainWrite ChainOffer ChainAnswer ChainStable ChainExpire RunPart);
     }
 

@@ -230,12 +230,15 @@ mod tests {
         let asked_for = setting("TAKEOVERS");
         let times = asked_for.map_or(TAKEOVERS, |times| times as usize);
         let _watchdog = Watchdog::start(SETTLING_MAX * u32::try_from(times).expect("not many"));
-        let promised = if asked_for.is_some() { TAKEOVER_MAX } else { TAKEOVER_MAX_BUSY };
+        let (promised, noise) = match asked_for {
+            Some(_) => (TAKEOVER_MAX, P99_NOISE),
+            None => (TAKEOVER_MAX_BUSY, P99_NOISE_BUSY),
+        };
         for takeovers in takeover::measure(times, Folder::new("takeover")) {
             assert_eq!(takeovers.failed(), 0, "{takeovers}");
             assert!(takeovers.decided.iter().all(|it| *it < promised), "{takeovers}");
             let [before, after] = takeovers.p99();
-            assert!(after < before * 2 + P99_NOISE, "{takeovers}");
+            assert!(after < before * 2 + noise, "{takeovers}");
         }
     }
 
@@ -246,6 +249,9 @@ mod tests {
     const TAKEOVER_MAX_BUSY: Duration = Duration::from_secs(5);
     /// By how much requests may take longer because of what else the machine does.
     const P99_NOISE: Duration = Duration::from_millis(20);
+    /// The same where all tests run: half of the time in which nobody leads, about, so that
+    /// requests that wait for a leader are seen.
+    const P99_NOISE_BUSY: Duration = Duration::from_millis(400);
 
     #[test]
     fn a_deposed_leader_that_wakes_up_gives_orders_and_none_is_obeyed() {

@@ -4,7 +4,11 @@
 //! A copy is not kept on record, and goes if there is little room: its key has a home. A write of a
 //! delegation is on record, and stays until that is over: its home may not know of it.
 
+#[cfg(test)]
+mod tests;
+
 use crate::engine::{Engine, Record};
+use crate::hot::delegation::disks::{Disks, Recorded};
 use crate::replica::judge::{entry, judge};
 use arrayvec::ArrayVec;
 use cluster::{KeyspaceId, PartitionId, is_plausible_revision};
@@ -31,6 +35,7 @@ pub(crate) struct HeldCopies {
 struct Held {
     copy: Option<HeldCopy>,
     write: Option<HeldWrite>,
+    disks: Option<Box<Disks>>,
 }
 
 /// A copy.
@@ -52,8 +57,19 @@ pub(crate) struct HeldWrite {
     /// Whether this node committed it as the last of its chain, or has been told.
     pub(crate) committed: bool,
     pub(crate) value: Box<[u8]>,
+    /// The newest version of the delegation that is known to be on disk, and stands for older ones.
+    pub(crate) on_disk: Version,
     /// Older ones of the delegation that may not be committed yet. Not on record.
     overtaken: Overtaken,
+}
+
+/// What became of a write that came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Taken {
+    /// It is on record since now.
+    pub(crate) recorded: bool,
+    /// Its value is news as a copy.
+    pub(crate) news: bool,
 }
 
 /// Writes of one key by version, the oldest first: reads use them until the next commit.
@@ -107,7 +123,7 @@ impl HeldCopies {
         (keyspace, key): (KeyspaceId, &[u8]),
         versions: RangeInclusive<Version>,
     ) -> Option<(Code, Entry<'_>)> {
-        let Held { copy, write } = self.table.get_mut(&keyspace)?.get_mut(key)?;
+        let Held { copy, write, .. } = self.table.get_mut(&keyspace)?.get_mut(key)?;
         if let Some(copy) = copy {
             copy.read = true;
             let record = copy.record();
@@ -173,7 +189,9 @@ impl HeldCopies {
     /// Bytes that all of it takes, about.
     pub(crate) fn bytes(&self) -> u64 {
         let writes: usize = self.all_writes().map(|(key, write)| key.len() + write.bytes()).sum();
-        (self.copy_bytes + writes) as u64
+        let disks =
+            self.table.values().flat_map(BTreeMap::values).filter_map(|it| it.disks.as_ref());
+        (self.copy_bytes + writes + disks.map(|it| it.bytes()).sum::<usize>()) as u64
     }
 
     /// Says whether there is room for many copies.
@@ -219,7 +237,8 @@ impl HeldCopies {
 
     /// Takes a key out of which nothing is held any more.
     fn tidy(&mut self, keyspace: KeyspaceId, key: &[u8]) {
-        let nothing = |held: &Held| held.copy.is_none() && held.write.is_none();
+        let nothing =
+            |held: &Held| held.copy.is_none() && held.write.is_none() && held.disks.is_none();
         if let Some(keys) = self.table.get_mut(&keyspace)
             && keys.get(key).is_some_and(nothing)
         {
@@ -232,8 +251,8 @@ impl HeldCopies {
         self.get(keyspace, key)?.write.as_ref()
     }
 
-    /// Takes a write of a delegation, unless a newer one of it is held. Says whether its value is
-    /// news as a copy: `commits` says whether this node commits it.
+    /// Takes a write of a delegation, unless a newer one of it is held. `commits` says whether this
+    /// node commits it.
     pub(crate) fn take_write<E: Engine>(
         &mut self,
         engine: &mut E,
@@ -241,7 +260,7 @@ impl HeldCopies {
         (delegation, version): (DelegationId, Version),
         value: &[u8],
         commits: bool,
-    ) -> bool {
+    ) -> Taken {
         let held = &mut self.entry(keyspace, key).write;
         let known = held.as_mut().filter(|held| held.delegation == delegation);
         if let Some(known) = known.filter(|known| known.version >= version) {
@@ -250,20 +269,63 @@ impl HeldCopies {
             if overtaken && !commits {
                 known.overtake(version, value.into());
             }
-            return overtaken && commits;
+            let is_committed = !overtaken && commits && !known.committed;
+            if is_committed {
+                known.committed = true;
+                engine.note(DELEGATED, &name(keyspace, key), Some(&known.to_note()));
+            }
+            return Taken { recorded: false, news: overtaken && commits || is_committed };
         }
         let (committed, value) = (commits, value.into());
-        let mut write =
-            HeldWrite { delegation, version, committed, value, overtaken: Overtaken::default() };
+        let (on_disk, overtaken) = (Version::NONE, Overtaken::default());
+        let mut write = HeldWrite { delegation, version, committed, value, on_disk, overtaken };
         engine.note(DELEGATED, &name(keyspace, key), Some(&write.to_note()));
         if let Some(old) = held.take().filter(|old| old.delegation == delegation) {
+            write.on_disk = old.on_disk;
             write.overtaken = old.overtaken;
             if !old.committed {
                 write.overtake(old.version, old.value);
             }
         }
         *held = Some(write);
-        true
+        Taken { recorded: true, news: true }
+    }
+
+    /// The newest delegation of a key that this node knows writes of, or was told of.
+    pub(crate) fn newest_delegation(&self, (keyspace, key): (KeyspaceId, &[u8])) -> DelegationId {
+        let held = self.get(keyspace, key);
+        let write = held.and_then(|held| Some(held.write.as_ref()?.delegation));
+        let disks = held.and_then(|held| Some(held.disks.as_ref()?.delegation));
+        write.max(disks).unwrap_or_default()
+    }
+
+    /// The disk has a write: says up to which version it has the delegation's.
+    pub(crate) fn see_on_disk(&mut self, recorded: &Recorded) -> Option<Version> {
+        let held = self.get_mut(recorded.keyspace, &recorded.key)?.write.as_mut();
+        let held = held.filter(|held| held.delegation == recorded.delegation)?;
+        held.on_disk = held.on_disk.max(recorded.version);
+        Some(held.on_disk)
+    }
+
+    /// What is not known to be on all disks of a delegation's writes of a key, if anything is.
+    pub(crate) fn disks(
+        &mut self,
+        (keyspace, key): (KeyspaceId, &[u8]),
+        delegation: DelegationId,
+    ) -> Option<&mut Disks> {
+        let disks = self.get_mut(keyspace, key)?.disks.as_deref_mut();
+        disks.filter(|disks| disks.delegation == delegation)
+    }
+
+    /// The same, to note something. What was noted of an older delegation goes.
+    pub(crate) fn disks_to_note(
+        &mut self,
+        (keyspace, key): (KeyspaceId, &[u8]),
+        delegation: DelegationId,
+    ) -> &mut Disks {
+        let disks = &mut self.entry(keyspace, key).disks;
+        disks.take_if(|disks| disks.delegation != delegation);
+        disks.get_or_insert_with(|| Box::new(Disks::new(delegation)))
     }
 
     /// A write that came through here is committed: gives its value, if it is still held.
@@ -290,12 +352,12 @@ impl HeldCopies {
         (keyspace, key): (KeyspaceId, &[u8]),
         delegation: DelegationId,
     ) {
-        if let Some(held) = self.get_mut(keyspace, key)
-            && held.write.take_if(|write| write.delegation <= delegation).is_some()
-        {
+        let Some(held) = self.get_mut(keyspace, key) else { return };
+        held.disks.take_if(|disks| disks.delegation <= delegation);
+        if held.write.take_if(|write| write.delegation <= delegation).is_some() {
             engine.note(DELEGATED, &name(keyspace, key), None);
-            self.tidy(keyspace, key);
         }
+        self.tidy(keyspace, key);
     }
 }
 
@@ -349,11 +411,13 @@ impl HeldWrite {
         let (delegation, rest) = note.split_first_chunk::<8>()?;
         let (version, rest) = rest.split_first_chunk::<8>()?;
         let (committed, value) = rest.split_first()?;
+        let version = Version::new(u64::from_be_bytes(*version));
         Some(Self {
             delegation: DelegationId::new(u64::from_be_bytes(*delegation)),
-            version: Version::new(u64::from_be_bytes(*version)),
+            version,
             committed: *committed != 0,
             value: value.into(),
+            on_disk: version,
             overtaken: Overtaken::default(),
         })
     }
@@ -372,93 +436,3 @@ const BYTES_MAX: usize = 8 << 20;
 const FEW_BYTES_MAX: usize = 64 << 10;
 /// What a copy takes beside key and value, about.
 const ENTRY_BYTES: usize = 128;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::engine::memory::MemoryEngine;
-    use cluster::StoreId;
-
-    const SPACE: KeyspaceId = KeyspaceId(1);
-
-    fn keep(copies: &mut HeldCopies, key: &[u8], version: u64, len: usize) -> u64 {
-        let value = &vec![0; len];
-        let record =
-            Record { version: Version::new(version), expiry_ms: 0, tombstone: false, value };
-        copies.keep(SPACE, key, &record).get()
-    }
-
-    #[test]
-    fn an_older_copy_is_not_kept() {
-        let mut copies = HeldCopies::default();
-        assert_eq!(keep(&mut copies, b"a", 5, 10), 5);
-        assert_eq!(keep(&mut copies, b"a", 4, 1), 5);
-        let now = UnixMs(1);
-        let seen = |copies: &mut HeldCopies, key: &[u8], floor| {
-            let versions = Version::new(floor)..=Version::new(9);
-            copies.answer(now, (SPACE, key), versions).map(|(_, entry)| entry.version)
-        };
-        assert_eq!(seen(&mut copies, b"a", 0), Some(Version::new(5)));
-        assert_eq!(seen(&mut copies, b"a", 6), None);
-        assert_eq!(seen(&mut copies, b"b", 0), None);
-        assert_eq!(keep(&mut copies, b"b", 2, 1), 2);
-        assert_eq!(seen(&mut copies, b"a", 0), Some(Version::new(5)));
-        assert_eq!((copies.copies(), copies.copy_bytes), (2, 2 * ENTRY_BYTES + 13));
-    }
-
-    #[test]
-    fn a_copy_that_goes_leaves_the_write_of_its_key() {
-        let mut engine = MemoryEngine::new(StoreId(1));
-        let (mut copies, now) = (HeldCopies::default(), UnixMs(1));
-        assert!(copies.take_write(
-            &mut engine,
-            (SPACE, b"a"),
-            (DelegationId::new(3), Version::new(7)),
-            b"new",
-            true
-        ));
-        keep(&mut copies, b"a", 7, BYTES_MAX / 2);
-        copies.limit(false);
-        assert_eq!((copies.copies(), copies.copy_bytes, copies.writes()), (0, 0, 1));
-        let version = Version::new(7);
-        let found = copies
-            .answer(now, (SPACE, b"a"), version..=version)
-            .map(|(_, entry)| entry.value.to_vec());
-        assert_eq!(found.as_deref(), Some(&b"new"[..]));
-        copies.end(&mut engine, (SPACE, b"a"), DelegationId::new(3));
-        assert_eq!((copies.writes(), copies.table[&SPACE].len()), (0, 0));
-    }
-
-    #[test]
-    fn what_nobody_reads_goes_first() {
-        let mut copies = HeldCopies::default();
-        let (most, now) = (COPIES_MAX as u64, UnixMs(1));
-        let one = |copies: &mut HeldCopies, number: u64| {
-            assert_eq!(keep(copies, &number.to_be_bytes(), 1, 100), 1);
-        };
-        for number in 0..most {
-            one(&mut copies, number);
-        }
-        let read = |copies: &mut HeldCopies, number: u64| {
-            copies
-                .answer(now, (SPACE, &number.to_be_bytes()), Version::NONE..=Version::MAX)
-                .is_some()
-        };
-        assert!(read(&mut copies, 0) && read(&mut copies, 2));
-        one(&mut copies, most);
-        one(&mut copies, most + 1);
-        assert_eq!(copies.copies(), COPIES_MAX);
-        let kept: Vec<bool> = (0..5).map(|number| read(&mut copies, number)).collect();
-        assert_eq!(kept, [true, false, true, false, true]);
-    }
-
-    #[test]
-    fn large_copies_are_held_in_fewer() {
-        let mut copies = HeldCopies::default();
-        for number in 0..100_u64 {
-            keep(&mut copies, &number.to_be_bytes(), 1, BYTES_MAX / 10);
-            assert!(copies.copy_bytes <= BYTES_MAX);
-        }
-        assert_eq!(copies.copies(), 9);
-    }
-}

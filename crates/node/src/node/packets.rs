@@ -2,8 +2,10 @@
 
 use crate::engine::{Engine, Record};
 use crate::hot::copies::{handle_hot_copy, is_for_reader, read_copy};
+use crate::hot::delegation::disks::Places;
+use crate::hot::delegation::early::handle_durable;
 use crate::hot::delegation::writes::{
-    handle_commit, handle_delegated, handle_end, handle_fetch, is_passed_on,
+    Delegated, handle_commit, handle_delegated, handle_end, handle_fetch, is_passed_on,
 };
 use crate::node::Node;
 use crate::replica::lookup::Lookup;
@@ -66,6 +68,9 @@ impl<E: Engine> Node<E> {
             describe(&mut ctx, &header, name);
             return Ok(());
         }
+        if let Some((write, unsynced)) = delegated(&header, &body) {
+            return handle_delegated(&mut ctx, from, &packet, &write, unsynced);
+        }
         if op.is_chain() || op.is_reply() {
             return self.handle_message(now, load, from, &header, &body);
         }
@@ -78,11 +83,6 @@ impl<E: Engine> Node<E> {
             let lookup = Lookup { replicas: &self.replicas, ranges: &self.ranges };
             handle_mget(&mut ctx, &lookup, &header, keyspace, &keys);
             return Ok(());
-        }
-        if let Body::Put { key, value, .. } = body
-            && header.hop_flags & (hop_flag::GRANTED | hop_flag::DIRECT) == hop_flag::GRANTED
-        {
-            return handle_delegated(&mut ctx, from, keyspace, &packet, &header, (key, value));
         }
         let replica = self.replicas.get_mut(&PartitionId(header.partition));
         if let Body::Get { key } = body
@@ -153,6 +153,21 @@ impl<E: Engine> Node<E> {
     }
 }
 
+/// The write that goes by its grant, if this is one, and the places that it says to lack it on
+/// disk.
+fn delegated<'a>(header: &'a Header, body: &Body<'a>) -> Option<(Delegated<'a>, Places)> {
+    let flags = hop_flag::GRANTED | hop_flag::DIRECT;
+    match *body {
+        Body::Put { key, value, .. } if header.hop_flags & flags == hop_flag::GRANTED => {
+            Some((Delegated { header, key, value }, 0))
+        }
+        Body::DelegationWrite { unsynced, key, value } => {
+            Some((Delegated { header, key, value }, unsynced))
+        }
+        _ => None,
+    }
+}
+
 /// A message about a hot key that may come from any node, whatever partitions it has. Only one that
 /// brings home what it holds of a delegation goes on to a replica: `None`.
 fn handle_hot_message<E: Engine>(
@@ -168,6 +183,7 @@ fn handle_hot_message<E: Engine>(
             | Body::DelegationFound { .. }
             | Body::DelegationEnd { .. }
             | Body::DelegationCommit { .. }
+            | Body::DelegationDurable { .. }
     );
     if from_any_node && !ctx.directory.owns(NodeId(header.node), from) {
         return Some(Err(DropReason::NotFromMember));
@@ -186,6 +202,9 @@ fn handle_hot_message<E: Engine>(
         Body::DelegationCommit { delegation, key } => {
             handle_commit(ctx, from, header, (delegation, key));
             Ok(())
+        }
+        Body::DelegationDurable { delegation, key } => {
+            handle_durable(ctx, header, (delegation, key))
         }
         // What this reader has said to the switch, as it came back.
         Body::Refusal(Code::NotHere) if header.op == Op::HotPublish as u8 => Ok(()),

@@ -1,6 +1,7 @@
 //! The room of a node: what its driver says of it, and what is turned away when there is none.
 
 use crate::engine::Engine;
+use crate::hot::delegation::writes::is_from_before;
 use crate::node::Node;
 use crate::replica::Replica;
 use crate::replica::write::Write;
@@ -62,6 +63,9 @@ impl<E: Engine> Node<E> {
                 });
                 let asked = write.outcome().filter(|_| header.client != 0);
                 asked.filter(|_| predecessor == Some(from)).map(|outcome| outcome.origin)
+            }
+            Body::DelegationWrite { .. } => {
+                is_from_before(directory, from, header).then_some(Op::Put)
             }
             _ => op.is_answered().then_some(op),
         };

@@ -6,10 +6,12 @@
 //! could still take back.
 
 use crate::engine::{Engine, EngineError};
+use crate::hot::delegation::early::see_synced;
 use crate::node::Node;
 use crate::node::syncs::{Statement, UnderWay};
+use crate::shard::noted::Noted;
 use crate::shard::waits::AgreedAtRisk;
-use cluster::{Mutant, PartitionId};
+use cluster::Mutant;
 use machine::Instant;
 use std::time::Duration;
 use wire::Version;
@@ -130,16 +132,18 @@ impl<E: Engine> Node<E> {
         Ok(())
     }
 
-    /// These pending writes are on disk.
-    fn take_synced(&mut self, now: Instant, mut noted: Vec<(PartitionId, Version)>) {
+    /// These writes are on disk.
+    fn take_synced(&mut self, now: Instant, noted: Noted) {
         let Some(directory) = &self.directory else { return };
         if noted.is_empty() {
             return;
         }
         self.dirty = true;
         let mut ctx = self.shard.context(directory, now, 0);
-        noted.sort_unstable();
-        for of_one in noted.chunk_by(|(one, _), (other, _)| one == other) {
+        let Noted { mut pending, delegated } = noted;
+        see_synced(&mut ctx, delegated);
+        pending.sort_unstable();
+        for of_one in pending.chunk_by(|(one, _), (other, _)| one == other) {
             let id = of_one.first().map(|(id, _)| *id);
             let versions: Vec<Version> = of_one.iter().map(|(_, version)| *version).collect();
             if let Some(replica) = id.and_then(|id| self.replicas.get_mut(&id)) {

@@ -1,8 +1,9 @@
 //! How far the turns of a shard are durable, and what was so of the node then.
 
+use crate::shard::noted::Noted;
 use cluster::{Epoch, PartitionId, Settled, ShardRecord};
 use machine::{Instant, Outbox};
-use wire::{Revision, Version};
+use wire::Revision;
 
 /// What a node says of itself that has to be durable.
 #[derive(Clone, Debug, Default)]
@@ -46,8 +47,8 @@ pub(super) struct UnderWay {
     pub(super) replicas: bool,
     /// What waits for it.
     pub(super) held: Outbox,
-    /// The pending writes that it has.
-    pub(super) noted: Vec<(PartitionId, Version)>,
+    /// The writes that it has.
+    pub(super) noted: Noted,
     /// What the node says of itself then; `None` if that was not looked up.
     pub(super) statement: Option<Statement>,
 }

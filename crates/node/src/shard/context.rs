@@ -8,13 +8,14 @@ use crate::replica::sessions::table::SESSIONS_MAX;
 use crate::shard::cluster_view::ClusterView;
 use crate::shard::counters::Counters;
 use crate::shard::direct::Direct;
+use crate::shard::noted::Noted;
 use crate::shard::room::Stock;
 use crate::shard::timers::Timers;
 use crate::shard::turn::Turn;
 use crate::shard::waits::{AgreedAtRisk, Waits};
-use cluster::{ClockAhead, Incarnation, MaybeMutant, Mutant, PartitionId, Tenure};
+use cluster::{ClockAhead, Incarnation, MaybeMutant, Mutant, Tenure};
 use machine::{Instant, Outbox, UnixMs};
-use wire::{DropReason, Room, Version};
+use wire::{DropReason, Room};
 
 /// What the replicas of a shard share.
 #[derive(Debug)]
@@ -34,8 +35,8 @@ pub(crate) struct Shard<E> {
     pub(crate) late: Outbox,
     /// When the last packet came, or whatever was handled last.
     pub(crate) now: Instant,
-    /// Pending writes that were noted and are not on disk, if the engine syncs apart.
-    pub(crate) noted: Vec<(PartitionId, Version)>,
+    /// What was put on record and is not on disk, if the engine syncs apart.
+    pub(crate) noted: Noted,
     /// Whether replica records were given or taken, and that is not durable yet: all that is served
     /// rests on it.
     pub(crate) rests_on_replicas: bool,
@@ -65,7 +66,7 @@ impl<E: Engine> Shard<E> {
             free: Outbox::default(),
             late: Outbox::default(),
             now,
-            noted: Vec::new(),
+            noted: Noted::default(),
             rests_on_replicas: true,
             agreed_at_risk: AgreedAtRisk::default(),
             timers: Timers::new(),
@@ -155,8 +156,8 @@ pub(crate) struct Context<'a, E> {
     pub(crate) free: Option<&'a mut Outbox>,
     /// Where goes what can wait for a later sync, if syncs go on apart.
     pub(crate) late: Option<&'a mut Outbox>,
-    /// Where it is noted which pending writes the next sync has, if somebody wants to know.
-    pub(crate) noted: Option<&'a mut Vec<(PartitionId, Version)>>,
+    /// Where it is noted which writes the next sync has, if somebody wants to know.
+    pub(crate) noted: Option<&'a mut Noted>,
     /// A tail that vouches rests on this.
     pub(crate) agreed_at_risk: &'a mut AgreedAtRisk,
     pub(crate) timers: &'a mut Timers,

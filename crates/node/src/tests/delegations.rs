@@ -1,5 +1,6 @@
 //! Scripts of delegations: a key leaves its home, its writes go anywhere, and it returns.
 
+mod early;
 mod recall;
 
 use super::hot::HOT;

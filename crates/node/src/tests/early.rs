@@ -25,7 +25,7 @@ impl Chain {
     }
 
     /// Every sync ends, and everything comes, until nothing is left to do, also what can wait.
-    fn sync_all(&mut self) {
+    pub(super) fn sync_all(&mut self) {
         for _ in 0..4 {
             while !self.wires.is_empty() || self.nodes.iter().any(Node::is_syncing) {
                 self.settle();

@@ -26,7 +26,7 @@ impl Chain {
         self.forge_as((from, to), &Header { op: op as u8, key_len, ..header }, parts);
     }
 
-    fn forge_as(&mut self, (from, to): (u16, u16), header: &Header, parts: &[&[u8]]) {
+    pub(super) fn forge_as(&mut self, (from, to): (u16, u16), header: &Header, parts: &[&[u8]]) {
         let mut datagram = Vec::new();
         wire::emit(&mut datagram, header, parts);
         self.deliver(to.into(), port(100 + from), &datagram);
@@ -168,8 +168,10 @@ fn no_forged_number_ends_a_node_and_later_writes_still_work() {
                 Op::DelegationFound,
                 Op::DelegationEnd,
                 Op::DelegationCommit,
+                Op::DelegationWrite,
+                Op::DelegationDurable,
                 Op::ChainCopied,
-            ][pick(11)];
+            ][pick(13)];
             let effect = u8::try_from(pick(9)).unwrap();
             let (base, stable, expiry_ms) =
                 (extremes[pick(7)], extremes[pick(7)], extremes[pick(7)]);
@@ -193,7 +195,8 @@ fn no_forged_number_ends_a_node_and_later_writes_still_work() {
                 Op::HotCopy => &[&[0], &first, b"k", b"v"],
                 Op::DelegationFetch => &[&first, &second, b"k"],
                 Op::DelegationFound => &[&first, &[0], b"k", b"v"],
-                Op::DelegationEnd | Op::DelegationCommit => &[&first, b"k"],
+                Op::DelegationEnd | Op::DelegationCommit | Op::DelegationDurable => &[&first, b"k"],
+                Op::DelegationWrite => &[&[1], b"k", &first],
                 _ => &[],
             };
             let key_len = u16::from(!payload.is_empty());

@@ -16,6 +16,7 @@ mod apart;
 mod clearing;
 mod codec;
 mod directory;
+mod due;
 mod failure;
 mod notes;
 mod policy;
@@ -32,9 +33,11 @@ pub use policy::{PERSIST_INTERVAL, SyncPolicy, UnknownSyncPolicy};
 use super::StoreError;
 use crate::disk::{Disk, DiskRoom, Need};
 use apart::Apart;
+use clearing::Place;
 use cluster::{KeyspaceId, PartitionId, StoreId};
 use codec::{DueKey, RecordKey};
 use directory::{CACHE_BYTES, Memtables, StoreDirectory, Trees};
+use due::DueIndex;
 use fjall::{AbstractTree as _, Database, PersistMode};
 use machine::Instant;
 use node::engine::{Area, Engine, EngineError, Interval, KeyRef, Record, Written};
@@ -45,7 +48,6 @@ use std::ops::{Bound, ControlFlow};
 use std::path::Path;
 use std::time::Duration;
 use tree::{Direction, Tree};
-use wire::big::time_of;
 
 /// The store of one shard, in a directory of its own.
 pub struct FjallEngine {
@@ -53,7 +55,7 @@ pub struct FjallEngine {
     policy: SyncPolicy,
     memtables: Memtables,
     records: Tree,
-    due: Tree,
+    due: DueIndex,
     notes: Notes,
     apart: Apart,
     /// Bytes of all files, as far as that is known.
@@ -69,9 +71,8 @@ pub struct FjallEngine {
     /// The record that a node has looked at last to see what a write replaces, by its encoded key,
     /// and its expiry if there is one: the engine is told to replace it next.
     looked_at: RefCell<Option<(Vec<u8>, Option<u64>)>>,
-    /// Partitions that are being cleared and have no notes any more: the record to go on with. What
-    /// lies before it is removed, and would still have to be looked at.
-    clearing: BTreeMap<PartitionId, Vec<u8>>,
+    /// Partitions that are being cleared, and where to go on.
+    clearing: BTreeMap<PartitionId, Place>,
     /// The disk it lies on, if somebody watches it, and when it last said what it needs of that.
     disk: Option<Need>,
     needs_at: Instant,
@@ -129,7 +130,7 @@ impl FjallEngine {
             policy,
             memtables,
             records: Tree::new(records),
-            due: Tree::new(due),
+            due: DueIndex::new(Tree::new(due)),
             notes,
             apart: Apart::default(),
             disk_used: Cell::new(None),
@@ -220,19 +221,6 @@ impl FjallEngine {
         }
     }
 
-    fn reschedule(&mut self, at: &[u8], before_ms: u64, after_ms: u64) {
-        let (before_ms, after_ms) = (time_of(before_ms), time_of(after_ms));
-        if before_ms == after_ms {
-            return;
-        }
-        if before_ms != 0 {
-            self.due.remove(&codec::due_key(before_ms, at));
-        }
-        if after_ms != 0 {
-            self.due.put(&codec::due_key(after_ms, at), &[]);
-        }
-    }
-
     fn commit(&mut self) -> fjall::Result<()> {
         self.write_batch(self.policy.commit_mode())?;
         self.rotate()
@@ -242,14 +230,14 @@ impl FjallEngine {
     fn write_batch(&mut self, mode: PersistMode) -> fjall::Result<()> {
         let mut batch = self.database.batch().durability(Some(mode));
         self.records.move_changes(&mut batch);
-        self.due.move_changes(&mut batch);
+        self.due.tree_mut().move_changes(&mut batch);
         self.notes.move_changes(self.len, &mut batch)?;
         self.len_on_disk = self.len;
         batch.commit()
     }
 
     fn is_changed(&self) -> bool {
-        self.records.is_changed() || self.due.is_changed() || self.notes.is_changed()
+        self.records.is_changed() || self.due.tree().is_changed() || self.notes.is_changed()
     }
 
     /// After a batch: has what is full flushed to tables, and what keeps a sealed journal.
@@ -263,8 +251,12 @@ impl FjallEngine {
         let flushes = |tree: &Tree| tree.on_disk().sealed_memtable_count() > 0;
         let is_kept = self.database.journal_count() > 1 && !self.trees().into_iter().any(flushes);
         let [folded, turns] = self.notes.trees_mut();
-        let trees =
-            [(&mut self.records, records), (&mut self.due, small), (folded, small), (turns, small)];
+        let trees = [
+            (&mut self.records, records),
+            (self.due.tree_mut(), small),
+            (folded, small),
+            (turns, small),
+        ];
         for (tree, most) in trees {
             if is_kept || tree.on_disk().tree.active_memtable().size() > most {
                 tree.rotate()?;
@@ -275,12 +267,12 @@ impl FjallEngine {
 
     fn trees(&self) -> [&Tree; 4] {
         let [folded, turns] = self.notes.trees();
-        [&self.records, &self.due, folded, turns]
+        [&self.records, self.due.tree(), folded, turns]
     }
 
     fn remove_at(&mut self, at: &[u8], expiry_ms: u64) {
         self.len = self.len.saturating_sub(1);
-        self.reschedule(at, expiry_ms, 0);
+        self.due.reschedule(at, expiry_ms, 0);
         self.records.remove(at);
     }
 
@@ -326,7 +318,7 @@ impl Engine for FjallEngine {
         if before_ms.is_none() {
             self.len += 1;
         }
-        self.reschedule(&at, before_ms.unwrap_or(0), record.expiry_ms);
+        self.due.reschedule(&at, before_ms.unwrap_or(0), record.expiry_ms);
         self.records.put(&at, &codec::encode_record(record));
     }
 
@@ -351,8 +343,7 @@ impl Engine for FjallEngine {
         until_ms: u64,
         mut visit: impl FnMut(KeyspaceId, &[u8], Record<'_>) -> ControlFlow<()>,
     ) {
-        let (start, end) = codec::due_until(until_ms);
-        let visit = |entry: &[u8], _: &[u8]| {
+        let visit = |entry: &[u8]| {
             let Some(DueKey { at, keyspace, key }) = codec::parse_due_key(entry) else {
                 self.fail("an entry of the due index cannot be decoded");
                 return ControlFlow::Break(());
@@ -365,7 +356,7 @@ impl Engine for FjallEngine {
                 }
             })
         };
-        self.ok(|| self.due.scan(&start, &end, Direction::Forward, visit));
+        self.ok(|| self.due.visit_until(until_ms, visit));
     }
 
     fn walk(&self, area: &Area) -> Cursor {

@@ -77,6 +77,20 @@ impl Draw {
         options.links.loss_permille = self.pick(&[0, 10, 50]);
         self.made_up_ids(options);
         self.goodbyes(options);
+        self.slow_disks(options);
+    }
+
+    /// In a sixth of the worlds power goes often while disks are slow: a write is on some disks of
+    /// its chain alone, and which node home hears of first decides what it takes for the newest.
+    fn slow_disks(&mut self, options: &mut Options) {
+        // By a generator of its own: what else is drawn stays what it was.
+        let mut draw = Draw(self.0.fork("slow disks"));
+        if draw.0.chance(1, 6) {
+            (options.nodes, options.replicas) = (3, 3);
+            options.sync_delay_max = draw.ms(&[10, 20]);
+            options.faults.power_cut_every = draw.ms(&[300, 600]);
+            options.load.reads_percent = draw.pick(&[50, 80]);
+        }
     }
 
     /// In a quarter of the worlds clients come and go while keys stay delegated, and say goodbye;

@@ -19,7 +19,7 @@ pub(super) struct Process {
     pub(super) leaving: bool,
     /// Which incarnation this is; meaningless while down.
     pub(super) incarnation: Incarnation,
-    /// Whether it is a build that does not send writes on before its disk has them.
+    /// Whether it is of a build that knows nothing of writes that go on before they are on disk.
     pub(super) is_old: bool,
     /// The machine's clock: it goes on whatever the process does.
     pub(super) clock: Clock,

@@ -9,7 +9,7 @@ use crate::role::{Role, role_of, service};
 use cluster::{Mutant, NodeId, Partition, PartitionId};
 use machine::{Datagram, Instant};
 use std::time::Duration;
-use wire::{Code, Endpoint, Fields as _, HEADER_LEN, Op, hop_flag};
+use wire::{Code, DropReason, Endpoint, Fields as _, HEADER_LEN, Op, hop_flag};
 
 impl World {
     pub(super) fn datagram_arrives(&mut self, from: Endpoint, to: Endpoint, bytes: Vec<u8>) {
@@ -49,12 +49,17 @@ impl World {
                 let (_, offset) = role_of(to);
                 let index = self.shards_of(node).start + usize::from(offset);
                 let waiting = u16::try_from(self.process(role).waiting()).unwrap_or(u16::MAX);
+                let is_old = self.process(role).is_old;
                 let shard = self.shards.get_mut(index).filter(|shard| shard.endpoint == to);
                 let Some(shard) = shard else {
                     self.history.violation(format!("something was sent to no shard: {to}"));
                     return;
                 };
                 let Some(machine) = &mut shard.machine else { return };
+                if is_old && is_new_to_old_nodes(&bytes) {
+                    machine.count_drop(DropReason::BadOp);
+                    return;
+                }
                 machine.handle_packet(local, from, waiting, &bytes);
                 self.forge_chain((from, to), &bytes);
                 self.pump(Unit::Shard(index));
@@ -187,6 +192,14 @@ fn is_of_delegation(datagram: &[u8]) -> bool {
         Op::from_wire(header.op()) == Some(Op::PutReply)
             && header.hop_flags() & hop_flag::GRANTED != 0
             && Code::says_decided(header.code())
+    })
+}
+
+/// Whether nodes of older builds know nothing of such packets.
+fn is_new_to_old_nodes(datagram: &[u8]) -> bool {
+    datagram.first_chunk::<HEADER_LEN>().is_some_and(|header| {
+        let op = Op::from_wire(header.op());
+        matches!(op, Some(Op::DelegationWrite | Op::DelegationDurable))
     })
 }
 

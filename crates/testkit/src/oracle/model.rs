@@ -404,6 +404,8 @@ fn op_name(code: u8) -> Option<&'static str> {
         0x50 => "chain_durable",
         0x51 => "chain_offer",
         0x52 => "chain_offered",
+        0x53 => "delegation_write",
+        0x54 => "delegation_durable",
         0x81 => "get_reply",
         0x82 => "put_reply",
         0x83 => "del_reply",

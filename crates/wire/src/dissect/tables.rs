@@ -169,7 +169,7 @@ pub(super) static HEADER: [Field; 42] = [
         size: 8,
         shown: Shown::Number,
         when: &[When {
-            ops: &[2],
+            ops: &[2, 83],
             codes: &[],
             codes_from: 0,
             hop: 0x10,
@@ -253,7 +253,7 @@ pub(super) static HEADER: [Field; 42] = [
                 rest: None,
             },
             &[When {
-                ops: &[2],
+                ops: &[2, 83],
                 codes: &[],
                 codes_from: 0,
                 hop: 0x10,
@@ -603,7 +603,7 @@ pub(super) static HEADER: [Field; 42] = [
     },
 ];
 
-pub(super) static FORMS: [Form; 41] = [
+pub(super) static FORMS: [Form; 43] = [
     Form {
         name: "put",
         fields: &[Field {
@@ -1243,6 +1243,36 @@ pub(super) static FORMS: [Form; 41] = [
     },
     Form {
         name: "delegation_commit",
+        fields: &[Field {
+            name: "delegation",
+            at: 0,
+            size: 8,
+            shown: Shown::Number,
+            when: &[],
+            count: None,
+            rest: None,
+        }],
+        kinds: &[],
+        then: &[],
+        tail: &[],
+    },
+    Form {
+        name: "delegation_write",
+        fields: &[Field {
+            name: "unsynced",
+            at: 0,
+            size: 1,
+            shown: Shown::Number,
+            when: &[],
+            count: None,
+            rest: None,
+        }],
+        kinds: &[],
+        then: &[],
+        tail: &[],
+    },
+    Form {
+        name: "delegation_durable",
         fields: &[Field {
             name: "delegation",
             at: 0,
@@ -2258,7 +2288,7 @@ pub(super) static FORMS: [Form; 41] = [
     },
 ];
 
-pub(super) static PAYLOADS: [Payload; 29] = [
+pub(super) static PAYLOADS: [Payload; 31] = [
     Payload {
         when: &[When {
             ops: &[129, 130, 131, 132, 133, 134, 135, 136, 137],
@@ -2411,13 +2441,13 @@ pub(super) static PAYLOADS: [Payload; 29] = [
         }],
         parts: &[
             Part {
-                what: What::Each { forms: &[&FORMS[37]], times: Some("count") },
+                what: What::Each { forms: &[&FORMS[39]], times: Some("count") },
                 when: &[],
                 having: &[],
                 unless: &[],
             },
             Part {
-                what: What::Each { forms: &[&FORMS[38]], times: Some("count") },
+                what: What::Each { forms: &[&FORMS[40]], times: Some("count") },
                 when: &[],
                 having: &[],
                 unless: &[],
@@ -2555,7 +2585,7 @@ pub(super) static PAYLOADS: [Payload; 29] = [
                 unless: &[],
             },
             Part {
-                what: What::Form(&FORMS[35]),
+                what: What::Form(&FORMS[37]),
                 when: &[],
                 having: &[("effect", &[8])],
                 unless: &[],
@@ -2619,7 +2649,7 @@ pub(super) static PAYLOADS: [Payload; 29] = [
         }],
         parts: &[Part {
             what: What::Each {
-                forms: &[&FORMS[27], &FORMS[28], &FORMS[30], &FORMS[22], &FORMS[23], &FORMS[29]],
+                forms: &[&FORMS[29], &FORMS[30], &FORMS[32], &FORMS[24], &FORMS[25], &FORMS[31]],
                 times: None,
             },
             when: &[],
@@ -2639,7 +2669,7 @@ pub(super) static PAYLOADS: [Payload; 29] = [
             delivered: None,
         }],
         parts: &[
-            Part { what: What::Form(&FORMS[31]), when: &[], having: &[], unless: &[] },
+            Part { what: What::Form(&FORMS[33]), when: &[], having: &[], unless: &[] },
             Part {
                 what: What::Bytes { name: "key", len: None },
                 when: &[],
@@ -2660,7 +2690,7 @@ pub(super) static PAYLOADS: [Payload; 29] = [
             delivered: None,
         }],
         parts: &[
-            Part { what: What::Form(&FORMS[32]), when: &[], having: &[], unless: &[] },
+            Part { what: What::Form(&FORMS[34]), when: &[], having: &[], unless: &[] },
             Part {
                 what: What::Bytes { name: "last", len: None },
                 when: &[],
@@ -2681,7 +2711,7 @@ pub(super) static PAYLOADS: [Payload; 29] = [
             delivered: None,
         }],
         parts: &[
-            Part { what: What::Form(&FORMS[33]), when: &[], having: &[], unless: &[] },
+            Part { what: What::Form(&FORMS[35]), when: &[], having: &[], unless: &[] },
             Part {
                 what: What::Bytes { name: "key", len: Some("key_len") },
                 when: &[],
@@ -2815,6 +2845,54 @@ pub(super) static PAYLOADS: [Payload; 29] = [
     },
     Payload {
         when: &[When {
+            ops: &[83],
+            codes: &[],
+            codes_from: 0,
+            hop: 0x00,
+            hop_clear: 0x00,
+            flags: 0x00,
+            zero: &[],
+            delivered: None,
+        }],
+        parts: &[
+            Part { what: What::Form(&FORMS[22]), when: &[], having: &[], unless: &[] },
+            Part {
+                what: What::Bytes { name: "key", len: Some("key_len") },
+                when: &[],
+                having: &[],
+                unless: &[],
+            },
+            Part {
+                what: What::Bytes { name: "value", len: None },
+                when: &[],
+                having: &[],
+                unless: &[],
+            },
+        ],
+    },
+    Payload {
+        when: &[When {
+            ops: &[84],
+            codes: &[],
+            codes_from: 0,
+            hop: 0x00,
+            hop_clear: 0x00,
+            flags: 0x00,
+            zero: &[],
+            delivered: None,
+        }],
+        parts: &[
+            Part { what: What::Form(&FORMS[23]), when: &[], having: &[], unless: &[] },
+            Part {
+                what: What::Bytes { name: "key", len: Some("key_len") },
+                when: &[],
+                having: &[],
+                unless: &[],
+            },
+        ],
+    },
+    Payload {
+        when: &[When {
             ops: &[129],
             codes: &[],
             codes_from: 0,
@@ -2859,7 +2937,7 @@ pub(super) static PAYLOADS: [Payload; 29] = [
             delivered: None,
         }],
         parts: &[Part {
-            what: What::Each { forms: &[&FORMS[39]], times: None },
+            what: What::Each { forms: &[&FORMS[41]], times: None },
             when: &[],
             having: &[],
             unless: &[],
@@ -2893,7 +2971,7 @@ pub(super) static PAYLOADS: [Payload; 29] = [
                 unless: &[],
             },
             Part {
-                what: What::Each { forms: &[&FORMS[40]], times: None },
+                what: What::Each { forms: &[&FORMS[42]], times: None },
                 when: &[],
                 having: &[],
                 unless: &[],

@@ -4,40 +4,64 @@
 use crate::engine::{Engine, Record};
 use crate::heat::Use;
 use crate::hot::copies::tell_held;
+use crate::hot::delegation::disks::{Places, Recorded, Waiting, chain_of};
 use crate::hot::push::push_copies;
 use crate::replica::serve::matches_key;
+use crate::shard::cluster_view::ClusterView;
 use crate::shard::context::Context;
-use crate::shard::reply::{refuse, reply_header, send};
+use crate::shard::reply::{refuse, reply_header, send_when};
+use crate::shard::waits::Waits;
 use cluster::is_plausible_revision;
-use cluster::{Delegation, Keyspace, KeyspaceId, Mutant, NodeId, PartitionId};
+use cluster::{KeyspaceId, Mutant, NodeId, PartitionId};
 use machine::Outbox;
 use wire::{
     CHAIN_MAX, Code, DelegationCommit, DelegationCommitBody, DelegationFetchBody, DelegationFound,
-    DelegationFoundBody, DelegationId, DropReason, Endpoint, Fields, Found, GrantedPut, HEADER_LEN,
-    Header, KeyReply, Op, Packet, Version, hop_flag,
+    DelegationFoundBody, DelegationId, DelegationWriteBody, DropReason, Endpoint, Fields, Found,
+    GrantedPut, HEADER_LEN, Header, KeyReply, Op, Packet, Version, hop_flag,
 };
+
+/// A write on its way down the chain of its grant.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Delegated<'a> {
+    pub(crate) header: &'a Header,
+    pub(crate) key: &'a [u8],
+    pub(crate) value: &'a [u8],
+}
+
+impl<'a> Delegated<'a> {
+    /// The key with its keyspace.
+    fn at(&self) -> (KeyspaceId, &'a [u8]) {
+        (KeyspaceId(self.header.keyspace), self.key)
+    }
+}
 
 /// Whether a request comes from the node before this one in the chain of a delegated write.
 pub(crate) fn is_passed_on(packet: &Packet<'_>, header: &Header) -> bool {
     packet.op() == Op::Put && header.hop_flags & hop_flag::GRANTED != 0 && header.chain_pos > 0
 }
 
+/// Whether a packet comes from the node before this one in the chain of its grant.
+pub(crate) fn is_from_before(directory: &ClusterView, from: Endpoint, header: &Header) -> bool {
+    let place = usize::from(header.chain_pos).checked_sub(1);
+    let before = place.and_then(|place| chain_of(header).nth(place));
+    before.is_some_and(|before| directory.owns(before, from))
+}
+
 /// Takes a write of a key that is delegated, from the switch or from the node before this one.
 pub(crate) fn handle_delegated<E: Engine>(
     ctx: &mut Context<'_, E>,
     from: Endpoint,
-    keyspace: &Keyspace,
     packet: &Packet<'_>,
-    header: &Header,
-    (key, value): (&[u8], &[u8]),
+    write: &Delegated<'_>,
+    unsynced: Places,
 ) -> Result<(), DropReason> {
-    let member = |place: usize| packet.chain().nth(place).map(NodeId);
+    let Delegated { header, key, .. } = *write;
     let place = usize::from(header.chain_pos);
-    if member(place) != Some(ctx.directory.me) {
+    if chain_of(header).nth(place) != Some(ctx.directory.me) {
         return Err(DropReason::BadChain);
     }
-    let before = place.checked_sub(1).and_then(member);
-    if before.is_some_and(|before| !ctx.directory.owns(before, from)) {
+    let is_first = place == 0 && packet.op() == Op::Put;
+    if !is_first && !is_from_before(ctx.directory, from, header) {
         return Err(DropReason::NotFromMember);
     }
     let granted = GrantedPut::of(header);
@@ -46,65 +70,156 @@ pub(crate) fn handle_delegated<E: Engine>(
     if !can_be {
         return Err(DropReason::Implausible);
     }
+    let Some(keyspace) = ctx.directory.keyspace(KeyspaceId(header.keyspace)) else {
+        // Not a refusal: the keyspace may be newer than this node's assignment.
+        refuse(ctx, header, Op::Put, Code::NotOwner);
+        return Ok(());
+    };
     if !matches_key(keyspace, header.match_value, header.keyhash, key) {
         refuse(ctx, header, Op::Put, Code::BadMatch);
         return Ok(());
     }
-    if !wire::may_be_delegated(packet.header(), packet.payload()) {
+    if packet.op() == Op::Put && !wire::may_be_delegated(packet.header(), packet.payload()) {
         refuse(ctx, header, Op::Put, Code::BadRequest);
         return Ok(());
     }
-    let delegation = ctx.hot.entry(keyspace.id, key).and_then(|entry| entry.delegation);
-    let held = ctx.hot.held.write(keyspace.id, key);
-    let overtaken = held.is_some_and(|it| it.delegation > granted.delegation);
-    if overtaken || !takes(ctx, granted.delegation, delegation) {
+    if !takes(ctx, write.at(), granted.delegation) {
         refuse(ctx, header, Op::Put, Code::Delegated);
         return Ok(());
     }
-    let next = member(place + 1);
-    let commits = next.is_none() || ctx.mutant.is(Mutant::CopyUncommitted);
-    let GrantedPut { version, delegation: number } = granted;
-    let of = (number, version);
-    let news = ctx.hot.held.take_write(ctx.engine, (keyspace.id, key), of, value, commits);
-    if news && commits {
-        ctx.counters.hot_delegated_writes += 1;
-        let record = Record { version, expiry_ms: 0, tombstone: false, value };
-        ctx.hot.held.keep(keyspace.id, key, &record);
-        // Before the answer: when that has passed the switch, reads come for the copies.
-        propagate(ctx, packet, header, delegation, key, &record);
+    // Nobody knows of the disks of those behind.
+    let unsynced = unsynced & ((1 << place) - 1);
+    if let Some(next) = chain_of(header).nth(place + 1) {
+        let news = take(ctx, write, ctx.mutant.is(Mutant::CopyUncommitted));
+        if news && ctx.mutant.is(Mutant::CopyUncommitted) {
+            show(ctx, write, Waits::Turn);
+        }
+        return pass_on(ctx, next, packet, write, unsynced);
     }
-    if let Some(next) = next {
-        return pass_on(ctx, next, packet, header);
+    let missing = missing(ctx, write, unsynced);
+    if missing == 0 {
+        commit(ctx, write, Waits::Turn);
+    } else {
+        take(ctx, write, false);
+        let waiting = Waiting { header: *header, value: write.value.into(), missing };
+        ctx.hot.held.disks_to_note(write.at(), granted.delegation).wait(granted.version, waiting);
     }
-    let mut reply = reply_header(ctx, header, Op::Put, Code::Ok);
-    KeyReply { version }.put(&mut reply);
-    send(ctx, &reply, &[]);
-    ctx.heat.see_hot(keyspace.id, header.keyhash, key, Use::Write);
     Ok(())
 }
 
-/// Whether writes of this delegation are taken; `named` is what the installed order has.
-fn takes<E>(ctx: &Context<'_, E>, number: DelegationId, named: Option<Delegation>) -> bool {
-    ctx.hot.orders.takes(ctx.hot.revision(), number, named)
-        || ctx.mutant.is(Mutant::KeepDelegations)
+/// Whether writes of this delegation of a key are taken.
+pub(crate) fn takes<E>(
+    ctx: &Context<'_, E>,
+    at @ (keyspace, key): (KeyspaceId, &[u8]),
+    number: DelegationId,
+) -> bool {
+    let named = ctx.hot.entry(keyspace, key).and_then(|entry| entry.delegation);
+    let takes = ctx.hot.orders.takes(ctx.hot.revision(), number, named)
+        || ctx.mutant.is(Mutant::KeepDelegations);
+    takes && ctx.hot.held.newest_delegation(at) <= number
 }
 
-/// Sends a write to the next node of its chain, but for its place as it came.
+/// Puts a write on record. Says whether its value is news as a copy, if this node commits it.
+fn take<E: Engine>(ctx: &mut Context<'_, E>, write: &Delegated<'_>, commits: bool) -> bool {
+    let GrantedPut { version, delegation } = GrantedPut::of(write.header);
+    let of = (delegation, version);
+    let taken = ctx.hot.held.take_write(ctx.engine, write.at(), of, write.value, commits);
+    if taken.recorded
+        && let Some(noted) = &mut ctx.noted
+    {
+        let (keyspace, key) = write.at();
+        noted.delegated.push(Recorded { keyspace, key: key.into(), delegation, version });
+    }
+    taken.news
+}
+
+/// Places of the chain that are not known here to have the write on disk. None counts for a write
+/// that was committed before.
+fn missing<E>(ctx: &mut Context<'_, E>, write: &Delegated<'_>, unsynced: Places) -> Places {
+    let GrantedPut { version, delegation } = GrantedPut::of(write.header);
+    let (keyspace, key) = write.at();
+    let held = ctx.hot.held.write(keyspace, key);
+    let known = held.filter(|it| it.delegation == delegation && it.version == version);
+    if known.is_some_and(|it| it.committed) || ctx.mutant.is(Mutant::AnswerUntold) {
+        return 0;
+    }
+    let disks = ctx.hot.held.disks(write.at(), delegation);
+    disks.map_or(unsynced, |disks| disks.missing(unsynced, write.header, version))
+}
+
+/// Sends a write to the next node of its chain: at once if the engine syncs apart, and then it says
+/// who does not have it on disk; else when it is durable.
 fn pass_on<E>(
     ctx: &mut Context<'_, E>,
     next: NodeId,
     packet: &Packet<'_>,
-    header: &Header,
+    write: &Delegated<'_>,
+    unsynced: Places,
 ) -> Result<(), DropReason> {
-    let to = ctx.directory.endpoint(next, PartitionId(header.partition));
+    let Delegated { header, key, value } = *write;
+    let partition = PartitionId(header.partition);
+    let to = ctx.directory.endpoint(next, partition);
     let to = to.filter(|_| ctx.leased).ok_or(DropReason::NoNode)?;
-    let mut hop: [u8; HEADER_LEN] = *packet.header();
-    hop.set_chain_pos(header.chain_pos + 1);
-    ctx.out.push(to, |out| {
-        out.extend_from_slice(&hop);
-        out.extend_from_slice(packet.payload());
-    });
+    let early = ctx.noted.is_some();
+    let lacks = early && !is_on_disk(ctx, write) && !ctx.mutant.is(Mutant::HideUnsynced);
+    if lacks && let Some(last) = chain_of(header).next_back() {
+        let GrantedPut { version, delegation } = GrantedPut::of(header);
+        let disks = ctx.hot.held.disks_to_note(write.at(), delegation);
+        disks.tell_later(version, last, partition);
+    }
+    let own = if lacks { 1 << header.chain_pos } else { 0 };
+    let chain_pos = header.chain_pos + 1;
+    let out = ctx.outbox(if early { Waits::No } else { Waits::Turn });
+    match unsynced | own {
+        // As it came from the client, but for its place.
+        0 if packet.op() == Op::Put => out.push(to, |out| {
+            let mut hop: [u8; HEADER_LEN] = *packet.header();
+            hop.set_chain_pos(chain_pos);
+            out.extend_from_slice(&hop);
+            out.extend_from_slice(packet.payload());
+        }),
+        unsynced => out.push(to, |out| {
+            let header = Header { op: Op::DelegationWrite as u8, chain_pos, ..*header };
+            wire::emit(out, &header, &[&DelegationWriteBody { unsynced }.to_bytes(), key, value]);
+        }),
+    }
     Ok(())
+}
+
+/// Whether the disk of this node has a write, or a newer one.
+fn is_on_disk<E>(ctx: &Context<'_, E>, write: &Delegated<'_>) -> bool {
+    let GrantedPut { version, delegation } = GrantedPut::of(write.header);
+    let (keyspace, key) = write.at();
+    let held = ctx.hot.held.write(keyspace, key);
+    held.is_some_and(|it| it.delegation == delegation && it.on_disk >= version)
+}
+
+/// Everybody of the chain has a write on disk, if that is so of this node: it is shown and
+/// answered, at once or at the end of the turn.
+pub(crate) fn commit<E: Engine>(ctx: &mut Context<'_, E>, write: &Delegated<'_>, waits: Waits) {
+    let Delegated { header, key, .. } = *write;
+    let GrantedPut { version, delegation } = GrantedPut::of(header);
+    if let Some(disks) = ctx.hot.held.disks(write.at(), delegation) {
+        disks.wait_no_more(version);
+    }
+    if take(ctx, write, true) {
+        show(ctx, write, waits);
+    }
+    let mut reply = reply_header(ctx, header, Op::Put, Code::Ok);
+    KeyReply { version }.put(&mut reply);
+    send_when(ctx, &reply, &[], waits);
+    ctx.heat.see_hot(KeyspaceId(header.keyspace), header.keyhash, key, Use::Write);
+}
+
+/// Makes a committed write readable, here and elsewhere.
+fn show<E: Engine>(ctx: &mut Context<'_, E>, write: &Delegated<'_>, waits: Waits) {
+    let (keyspace, key) = write.at();
+    let GrantedPut { version, .. } = GrantedPut::of(write.header);
+    let record = Record { version, expiry_ms: 0, tombstone: false, value: write.value };
+    ctx.counters.hot_delegated_writes += 1;
+    ctx.hot.held.keep(keyspace, key, &record);
+    // Before the answer: when that has passed the switch, reads come for the copies.
+    propagate(ctx, write.header, key, &record, waits);
 }
 
 /// Makes a committed write readable on as many nodes as its delegation says: tells the others of
@@ -112,24 +227,26 @@ fn pass_on<E>(
 /// their bank.
 fn propagate<E>(
     ctx: &mut Context<'_, E>,
-    packet: &Packet<'_>,
     header: &Header,
-    delegation: Option<Delegation>,
     key: &[u8],
     record: &Record<'_>,
+    waits: Waits,
 ) {
     let me = ctx.directory.me;
+    let entry = ctx.hot.entry(KeyspaceId(header.keyspace), key);
+    let delegation = entry.and_then(|entry| entry.delegation);
     let window: Vec<NodeId> = ctx.hot.mates(KeyspaceId(header.keyspace), key, me).collect();
     let mine = window.iter().position(|node| *node == me).unwrap_or(0);
     // Who is written to anew each time hands its copies to those behind it: so all have their turn.
     let behind = window.iter().copied().cycle().skip(mine + 1).take(window.len().saturating_sub(1));
-    let chosen: Vec<NodeId> = packet.chain().chain(packet.readers()).map(NodeId).collect();
+    let readers: Vec<NodeId> = wire::readers_of(header).map(NodeId).collect();
+    let chosen: Vec<NodeId> = chain_of(header).chain(readers.iter().copied()).collect();
     let copies = delegation.map_or(0, |delegation| usize::from(delegation.copies));
     let others = behind.filter(|node| !chosen.contains(node));
     let more = others.take(copies.saturating_sub(chosen.len() - 1));
     // Whoever chose readers takes all of the grant for holders, once the write is answered.
-    let known = packet.readers().next().is_some();
-    let others = packet.chain().map(NodeId).filter(|node| *node != me);
+    let known = !readers.is_empty();
+    let others = chain_of(header).filter(|node| *node != me);
     let told = others.take(if known { CHAIN_MAX } else { copies });
     let id = PartitionId(header.partition);
     let copy = Header {
@@ -145,13 +262,14 @@ fn propagate<E>(
     let of_grant = Header { hop_flags: if known { hop_flag::GRANTED } else { 0 }, ..copy };
     let endpoint = |node| ctx.directory.endpoint(node, id).filter(|_| ctx.leased);
     let told: Vec<Endpoint> = told.filter_map(endpoint).collect();
-    let readers: Vec<Endpoint> = packet.readers().map(NodeId).filter_map(endpoint).collect();
+    let readers: Vec<Endpoint> = readers.into_iter().filter_map(endpoint).collect();
     let more: Vec<Endpoint> = more.filter_map(endpoint).collect();
     ctx.counters.hot_copies_sent += (readers.len() + more.len()) as u64;
-    push_commits(ctx.out, &told, &of_grant, GrantedPut::of(header), key);
+    let out = ctx.outbox(waits);
+    push_commits(out, &told, &of_grant, GrantedPut::of(header), key);
     let state = (key, record.version);
-    push_copies(ctx.out, &readers, &of_grant, state, Some(record));
-    push_copies(ctx.out, &more, &copy, state, Some(record));
+    push_copies(out, &readers, &of_grant, state, Some(record));
+    push_copies(out, &more, &copy, state, Some(record));
 }
 
 /// Tells nodes that a write that they have passed on is committed.

@@ -6,12 +6,21 @@ use cluster::PartitionId;
 use fjall::PersistMode;
 use node::engine::{Area, Engine};
 use std::ops::{Bound, ControlFlow};
-use wire::big::time_of;
 
 /// Records and notes that are cleared at once, whatever is asked for. Their keys are in memory some
 /// four times over, which is a few MiB for the longest; in a larger batch the cost of a commit
 /// would no longer show.
 pub(super) const CLEARED_MAX: usize = 1_024;
+
+/// Where the next piece of a partition begins. What lies before it is removed, and would still have
+/// to be looked at.
+#[derive(Debug)]
+pub(super) enum Place {
+    /// With the note of this name, or the next.
+    Note(Vec<u8>),
+    /// With this record, or the next: there are no notes any more.
+    Record(Vec<u8>),
+}
 
 impl FjallEngine {
     /// Removes a piece of a partition: any but the last by a batch of its own, so that no other
@@ -22,12 +31,14 @@ impl FjallEngine {
         at_most: usize,
     ) -> fjall::Result<ControlFlow<()>> {
         let (partition, at_most) = (area.partition, at_most.min(CLEARED_MAX));
-        let (start, at_most) = match self.clearing.remove(&partition) {
-            Some(start) => (start, at_most),
-            None => match self.clear_notes(partition, at_most) {
+        let place = self.clearing.remove(&partition);
+        let (start, at_most) = match place.unwrap_or(Place::Note(Vec::new())) {
+            Place::Record(start) => (start, at_most),
+            Place::Note(from) => match self.clear_notes(partition, &from, at_most) {
                 ControlFlow::Continue(cleared) => (codec::start_of(area), at_most - cleared),
-                ControlFlow::Break(()) => {
+                ControlFlow::Break(next) => {
                     self.clear_now(partition, Vec::new())?;
+                    self.clearing.insert(partition, Place::Note(next));
                     return Ok(ControlFlow::Break(()));
                 }
             },
@@ -48,7 +59,7 @@ impl FjallEngine {
             return Ok(ControlFlow::Continue(()));
         };
         self.clear_now(partition, found)?;
-        self.clearing.insert(partition, next);
+        self.clearing.insert(partition, Place::Record(next));
         Ok(ControlFlow::Break(()))
     }
 
@@ -68,9 +79,7 @@ impl FjallEngine {
             }
             self.len = self.len.saturating_sub(1);
             self.len_on_disk = self.len_on_disk.saturating_sub(1);
-            if time_of(expiry_ms) != 0 {
-                self.due.remove_on_disk(codec::due_key(time_of(expiry_ms), &at), &mut batch);
-            }
+            self.due.remove_on_disk(&at, expiry_ms, &mut batch);
             self.records.remove_on_disk(at, &mut batch);
         }
         self.notes.move_changes_of(partition, self.len_on_disk, &mut batch)?;
@@ -78,18 +87,24 @@ impl FjallEngine {
         self.rotate()
     }
 
-    /// Removes so many notes of a partition, and says how many if it has no more.
-    fn clear_notes(&mut self, partition: PartitionId, at_most: usize) -> ControlFlow<(), usize> {
-        let (mut names, mut more) = (Vec::new(), false);
-        self.notes_from(partition, &[], |name, _| {
+    /// Removes so many notes of a partition, from this one on, and says which is the next, or how
+    /// many these were if there are no more.
+    fn clear_notes(
+        &mut self,
+        partition: PartitionId,
+        from: &[u8],
+        at_most: usize,
+    ) -> ControlFlow<Vec<u8>, usize> {
+        let (mut names, mut next) = (Vec::new(), None);
+        self.notes_from(partition, from, |name, _| {
             if names.len() == at_most {
-                more = true;
+                next = Some(name.to_vec());
                 return ControlFlow::Break(());
             }
             names.push(name.to_vec());
             ControlFlow::Continue(())
         });
         names.iter().for_each(|name| self.notes.remove(partition, name));
-        if more { ControlFlow::Break(()) } else { ControlFlow::Continue(names.len()) }
+        next.map_or(ControlFlow::Continue(names.len()), ControlFlow::Break)
     }
 }

@@ -94,13 +94,12 @@ pub(super) fn parse_due_key(bytes: &[u8]) -> Option<DueKey<'_>> {
     Some(DueKey { at, keyspace, key })
 }
 
-/// The range of all entries due by then.
-pub(super) fn due_until(until_ms: u64) -> (Bound<Vec<u8>>, Bound<Vec<u8>>) {
-    let end = match until_ms.checked_add(1) {
+/// The end of all entries due by then.
+pub(super) fn due_until(until_ms: u64) -> Bound<Vec<u8>> {
+    match until_ms.checked_add(1) {
         Some(next) => Bound::Excluded(next.to_be_bytes().to_vec()),
         None => Bound::Unbounded,
-    };
-    (Bound::Unbounded, end)
+    }
 }
 
 pub(super) fn note_key(partition: PartitionId, name: &[u8]) -> Vec<u8> {

@@ -4,6 +4,7 @@ mod apart;
 mod clear;
 mod crash;
 mod damage;
+mod due;
 mod notes;
 mod space;
 

@@ -4,7 +4,7 @@ use super::crash::{copy, journal, used};
 use super::open;
 use crate::clock::Clock;
 use crate::store::fjall_engine::FjallEngine;
-use crate::store::fjall_engine::clearing::CLEARED_MAX;
+use crate::store::fjall_engine::clearing::{CLEARED_MAX, Place};
 use cluster::{KeyspaceId, Match, PartitionId};
 use node::engine::{Area, Engine, KeyRef, Record};
 use std::collections::BTreeMap;
@@ -224,4 +224,23 @@ fn no_piece_of_a_very_large_partition_takes_more_than_it_may() {
     let all: std::time::Duration = took.iter().sum();
     let (median, longest) = (took[took.len() / 2], took[took.len() - 1]);
     println!("{} pieces in {all:?}: median {median:?}, longest {longest:?}", took.len());
+}
+
+#[test]
+fn notes_that_are_cleared_are_not_looked_at_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut engine = open(dir.path());
+    for number in 0..1_000_u32 {
+        engine.note(LARGE.partition, &number.to_be_bytes(), Some(b"note"));
+    }
+    engine.sync().unwrap();
+    for pieces in 1..10_u32 {
+        assert!(engine.clear_on(&LARGE, 100).is_break());
+        let Some(Place::Note(next)) = engine.clearing.get(&LARGE.partition) else {
+            panic!("there are more notes");
+        };
+        assert_eq!(*next, (pieces * 100).to_be_bytes());
+    }
+    assert!(engine.clear_on(&LARGE, 100).is_continue());
+    assert!(notes(&engine, &LARGE).is_empty() && engine.clearing.is_empty());
 }

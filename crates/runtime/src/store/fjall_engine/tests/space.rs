@@ -102,7 +102,7 @@ fn tables_come_to_rest_when_what_was_written_is_removed() {
     }
     assert!(engine.is_empty());
     come_to_rest(&mut engine, "removed", |it| {
-        let trees = [&it.records, &it.due];
+        let trees = [&it.records, it.due.tree()];
         // Four wait to be merged, with what they touch; the last was written after that.
         trees.iter().all(|tree| tree.table_count() <= 8 && tree.disk_space() < 8 * SMALL)
     });

@@ -1,0 +1,101 @@
+//! Bounds, and the rules that may be broken.
+
+/// What is in the model, and how often what may happen.
+#[derive(Clone, Copy, Debug)]
+pub struct Scope {
+    /// Its name.
+    pub name: &'static str,
+    /// Nodes that writes may go to.
+    pub nodes: u8,
+    /// How many of them are in the chain of a write.
+    pub chain: u8,
+    /// Versions of the first delegation.
+    pub first: u8,
+    /// Versions of the second; 0: there is none.
+    pub second: u8,
+    /// How often power may go, at one node each time.
+    pub cuts: u8,
+    /// How many nodes may go for good: less than are in a chain.
+    pub losses: u8,
+}
+
+/// A rule that is broken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bug {
+    /// The last shows and answers what it was not told to be on the disks before it.
+    LastUntold,
+    /// The last shows and answers what its own disk does not have.
+    LastUnsynced,
+    /// Nodes send on what is not on their disks without saying so.
+    HideUnsynced,
+    /// They tell the last before their disks have it.
+    TellRecorded,
+    /// That an older write is on a disk counts for a newer one.
+    OlderCounts,
+    /// What was told of another delegation counts.
+    OtherDelegation,
+    /// What one node has told counts for all.
+    AnyoneCounts,
+    /// Home is told of nothing that the asked have not shown.
+    FetchShownOnly,
+    /// What home is told may not be on disk.
+    FetchUnsynced,
+}
+
+const TWO: Scope = Scope {
+    name: "a chain of two among three",
+    nodes: 3,
+    chain: 2,
+    first: 2,
+    second: 0,
+    cuts: 1,
+    losses: 1,
+};
+
+const THREE: Scope = Scope { name: "a chain of three", chain: 3, first: 1, losses: 2, ..TWO };
+
+const AGAIN: Scope = Scope { name: "it leaves again", first: 1, second: 1, losses: 0, ..TWO };
+
+impl Scope {
+    /// The bounds that every run of the tests exhausts.
+    #[must_use]
+    pub fn everyday() -> Vec<Self> {
+        vec![TWO, THREE, AGAIN]
+    }
+
+    /// Larger bounds: minutes each.
+    #[must_use]
+    pub fn long() -> Vec<Self> {
+        vec![
+            Self { name: "a chain of two, power goes twice", cuts: 2, ..TWO },
+            Self { name: "two writes at a chain of three", first: 2, ..THREE },
+            Self { name: "it leaves again, and a node goes", losses: 1, ..AGAIN },
+        ]
+    }
+}
+
+impl Bug {
+    /// All of them.
+    pub const ALL: [Self; 9] = [
+        Self::LastUntold,
+        Self::LastUnsynced,
+        Self::HideUnsynced,
+        Self::TellRecorded,
+        Self::OlderCounts,
+        Self::OtherDelegation,
+        Self::AnyoneCounts,
+        Self::FetchShownOnly,
+        Self::FetchUnsynced,
+    ];
+
+    /// The bounds in which it does harm.
+    #[must_use]
+    pub fn scope(self) -> Scope {
+        match self {
+            Self::LastUntold | Self::LastUnsynced | Self::HideUnsynced | Self::TellRecorded => TWO,
+            Self::OlderCounts | Self::FetchShownOnly | Self::FetchUnsynced => TWO,
+            Self::AnyoneCounts => THREE,
+            Self::OtherDelegation => AGAIN,
+        }
+    }
+}
