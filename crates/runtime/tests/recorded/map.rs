@@ -80,6 +80,7 @@ fn saved() -> Saved {
         .into(),
         departing: [NodeId(3)].into(),
         paused: true,
+        placement_paused: false,
         pins: [key].into(),
         lease_ms: 10_000,
         next_keyspace: 0x8002,
