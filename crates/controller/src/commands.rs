@@ -6,7 +6,7 @@
 
 mod error;
 
-pub use error::{CommandError, PINS_MAX};
+pub use error::{CommandError, MoveError, PINS_MAX};
 
 use crate::chains::weights;
 use crate::config::check_endpoints;
@@ -339,8 +339,8 @@ impl Controller {
         self.ledger.advance(now, Level::Usual, saw.to_owned(), did);
     }
 
-    /// Changes nothing any more because of the load, until [`Self::resume_placement`]. What is under
-    /// way goes on.
+    /// Changes nothing any more because of the load, until [`Self::resume_placement`]. What is
+    /// under way goes on.
     pub fn pause_placement(&mut self, now: Instant) {
         self.set_placement_paused(now, true);
     }
@@ -379,14 +379,14 @@ impl Controller {
         let found = self.ledger.state.map.partitions.iter().find(|it| it.id == id);
         let partition = found.ok_or(CommandError::NoPartition(id))?;
         if !partition.members().contains(&from) {
-            return Err(CommandError::NotThere { partition: id, node: from });
+            return Err(CommandError::Move(id, MoveError::NotThere(from)));
         }
         if partition.members().contains(&to) {
-            return Err(CommandError::ThereAlready { partition: id, node: to });
+            return Err(CommandError::Move(id, MoveError::ThereAlready(to)));
         }
         let changes = !partition.open || partition.has_learner || self.chains.is_changing(id);
         if changes || partition.chain.len() == wire::CHAIN_MAX {
-            return Err(CommandError::PartitionChanges(id));
+            return Err(CommandError::Move(id, MoveError::Changing));
         }
         let reads = partition.tail() == Some(from);
         let change = PlacementChange::Move { partition: id, from, to, reads };
@@ -394,7 +394,7 @@ impl Controller {
         let saw = format!("wanted: {change}");
         self.act();
         if !self.chains.is_changing(id) {
-            return Err(CommandError::CannotMove { partition: id, to });
+            return Err(CommandError::Move(id, MoveError::CannotBegin(to)));
         }
         self.placement.note_wished(now, &change);
         self.ledger.decisions.note(now, Level::Usual, saw, "copy it", "");

@@ -122,7 +122,6 @@ pub fn rebuild(basis: &Basis<'_>, now: Instant) -> Result<Rebuilt, RebuildError>
         partitions,
     };
     map.check().map_err(|why| RebuildError::Unsound(why.to_string()))?;
-    let next_keyspace = next_keyspace(&map)?;
     let nodes = node_parts(basis, &parts);
     let known = |id: &NodeId| map.nodes.iter().any(|it| it.id == *id);
     let members = || counted.iter().filter(|it| !it.is_blank() && known(&it.node));
@@ -146,10 +145,10 @@ pub fn rebuild(basis: &Basis<'_>, now: Instant) -> Result<Rebuilt, RebuildError>
         standbys: standbys(config, &map),
         departing: of_older(ours, |it| &it.departing).filter(known).collect(),
         paused,
-        placement_paused: false,
+        placement_paused: ours.is_some_and(|it| it.placement_paused),
         pins: of_older(ours, |it| &it.pins).filter(|it| has_keyspace_of(&map, it)).collect(),
         lease_ms: ours.map_or(0, |it| it.lease_ms).max(config.lease_ms()),
-        next_keyspace: next_keyspace.max(ours.map_or(0, |it| it.next_keyspace)),
+        next_keyspace: next_keyspace(&map)?.max(ours.map_or(0, |it| it.next_keyspace)),
         next_partition,
         map,
     };

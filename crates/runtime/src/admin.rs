@@ -22,7 +22,7 @@
 //! | `POST /v1/hot/pin`, `.../unpin` | a `driver::NamedKey`: keep it hot or not (controller) |
 //! | `POST /v1/verify` | a [`Verify`]: compare replicas, as the status shows (controller) |
 //! | `POST /v1/copies/pause`, `.../resume` | let copies stand still, or go on (controller) |
-//! | `POST /v1/placement/pause`, `.../resume` | change nothing because of the load, or do (controller) |
+//! | `POST /v1/placement/pause`, `.../resume` | leave placement as it is, or not (controller) |
 //! | `POST /v1/placement/move` | move a replica (controller) |
 //!
 //! A controller that stands by answers 503 to what is about the cluster, and names the `leader` if
@@ -459,10 +459,7 @@ async fn change(controller: ControllerHandle, change: Change) -> Response {
                 | CommandError::NothingToAccept(_)
                 | CommandError::TooFewNodes { .. }
                 | CommandError::NoPartition(_)
-                | CommandError::NotThere { .. }
-                | CommandError::ThereAlready { .. }
-                | CommandError::PartitionChanges(_)
-                | CommandError::CannotMove { .. }
+                | CommandError::Move(..)
                 | CommandError::UnknownKeyspace(_)
                 | CommandError::HotIsOff(_)
                 | CommandError::PinsFull

@@ -286,9 +286,9 @@ impl fmt::Display for Load {
             "load: {clients} clients x {in_flight} in flight, each {think:?}, {registers} \
              registers, patience {patience:?}, flood of {flood}, {plain_percent} % plain, \
              {many_percent} % for many keys, {big_percent} % big, {reads_percent} % more reads, \
-             {focus_percent} % for two keys, others after {focus_lasts:?}, {batch_percent} % of batches, {crowd_percent} % in a \
-             crowd, {fresh_percent} % of new keys, {lock_percent} % about \
-             locks, {goodbye_percent} % say goodbye{}{}{}{}",
+             {focus_percent} % for two keys, others after {focus_lasts:?}, {batch_percent} % of \
+             batches, {crowd_percent} % in a crowd, {fresh_percent} % of new keys, {lock_percent} \
+             % about locks, {goodbye_percent} % say goodbye{}{}{}{}",
             if self.twins.is_some() { ", two of them with one keyhash" } else { "" },
             if self.blind { ", spread blindly" } else { "" },
             if self.assisted { ", multigets with hints" } else { "" },

@@ -26,8 +26,8 @@ const BAR_WIDTH: usize = 30;
 /// reads, or moves a replica to another node. It begins when a node has more than 1.25 times the
 /// mean for a few samples in a row, and goes on until nobody has more than 1.05 times.
 ///
-/// A partition that was changed is left alone for 10 seconds, then for 20, and so on to ten minutes,
-/// and no replica goes back to a node that it left less than ten minutes ago.
+/// A partition that was changed is left alone for 10 seconds, then for 20, and so on to ten
+/// minutes, and no replica goes back to a node that it left less than ten minutes ago.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

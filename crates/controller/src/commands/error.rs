@@ -36,29 +36,8 @@ pub enum CommandError {
     },
     /// There is no partition of this id.
     NoPartition(PartitionId),
-    /// The partition has no replica at this node.
-    NotThere {
-        /// Which partition.
-        partition: PartitionId,
-        /// Which node.
-        node: NodeId,
-    },
-    /// The partition has a replica at this node.
-    ThereAlready {
-        /// Which partition.
-        partition: PartitionId,
-        /// Which node.
-        node: NodeId,
-    },
-    /// The chain of the partition changes already, or has no place for one more.
-    PartitionChanges(PartitionId),
-    /// A copy to this node cannot begin now.
-    CannotMove {
-        /// Of which partition.
-        partition: PartitionId,
-        /// To which node.
-        to: NodeId,
-    },
+    /// A replica cannot move.
+    Move(PartitionId, MoveError),
     /// There is no keyspace of this name.
     UnknownKeyspace(String),
     /// Hot keys of this keyspace have no copies.
@@ -78,6 +57,40 @@ pub enum CommandError {
     Foreign(Member),
     /// The map would be unsound.
     Unsound(MapError),
+}
+
+/// Why a replica cannot move now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MoveError {
+    /// The partition has no replica at this node.
+    NotThere(NodeId),
+    /// The partition has a replica at this node.
+    ThereAlready(NodeId),
+    /// Its chain changes already, or has no place for one more.
+    Changing,
+    /// A copy to this node cannot begin now.
+    CannotBegin(NodeId),
+}
+
+impl fmt::Display for MoveError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotThere(node) => {
+                write!(f, "has no replica at node {node}: the status names its chain")
+            }
+            Self::ThereAlready(node) => write!(f, "has a replica at node {node} already"),
+            Self::Changing => f.write_str(
+                "has a chain that changes already, or has no place for one more: wait until the \
+                 status says that it is open and takes nobody in",
+            ),
+            Self::CannotBegin(node) => write!(
+                f,
+                "cannot be copied to node {node} now: copies are paused, or the node is not ready, \
+                 gives or takes another copy, or still clears away an earlier replica; see the \
+                 status and try again"
+            ),
+        }
+    }
 }
 
 impl fmt::Display for CommandError {
@@ -112,24 +125,7 @@ impl fmt::Display for CommandError {
             Self::NoPartition(id) => {
                 write!(f, "there is no partition {id}: the status names those that there are")
             }
-            Self::NotThere { partition, node } => write!(
-                f,
-                "partition {partition} has no replica at node {node}: the status names its chain"
-            ),
-            Self::ThereAlready { partition, node } => {
-                write!(f, "partition {partition} has a replica at node {node} already")
-            }
-            Self::PartitionChanges(id) => write!(
-                f,
-                "the chain of partition {id} changes already, or has no place for one more: wait \
-                 until the status says that it is open and takes nobody in"
-            ),
-            Self::CannotMove { partition, to } => write!(
-                f,
-                "no copy of partition {partition} to node {to} can begin now: copies are paused, \
-                 or the node is not ready, gives or takes another one, or still clears away an \
-                 earlier replica; see the status and try again"
-            ),
+            Self::Move(partition, why) => write!(f, "partition {partition} {why}"),
             Self::UnknownKeyspace(name) => write!(f, "there is no keyspace {name:?}"),
             Self::HotIsOff(keyspace) => write!(
                 f,

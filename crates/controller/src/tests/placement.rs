@@ -1,7 +1,7 @@
 //! Placement follows load: who does what when partitions are asked for unevenly.
 
 use super::world::World;
-use crate::{CommandError, Controller, PlacementStatus};
+use crate::{CommandError, Controller, MoveError, PlacementStatus};
 use cluster::{Member, NodeId, PartitionCount, PartitionId};
 use machine::Instant;
 use std::collections::{BTreeMap, BTreeSet};
@@ -248,14 +248,14 @@ fn an_operator_moves_a_replica_and_it_stays_there() {
     };
     let unknown = PartitionId(999);
     assert_eq!(refused(controller, unknown, tail, other), CommandError::NoPartition(unknown));
-    let not_there = CommandError::NotThere { partition: id, node: other };
+    let not_there = CommandError::Move(id, MoveError::NotThere(other));
     assert_eq!(refused(controller, id, other, tail), not_there);
-    let there = CommandError::ThereAlready { partition: id, node: partition.chain[0] };
+    let there = CommandError::Move(id, MoveError::ThereAlready(partition.chain[0]));
     assert_eq!(refused(controller, id, tail, partition.chain[0]), there);
     let nobody = NodeId(77);
     assert_eq!(refused(controller, id, tail, nobody), CommandError::UnknownNode(nobody));
     controller.move_replica(now, id, (tail, other)).unwrap();
-    assert_eq!(refused(controller, id, tail, other), CommandError::PartitionChanges(id));
+    assert_eq!(refused(controller, id, tail, other), CommandError::Move(id, MoveError::Changing));
     world.live_for(5 * SECOND);
     let moved = world.partition(0);
     assert!(moved.members().contains(&other) && !moved.members().contains(&tail), "{moved:?}");

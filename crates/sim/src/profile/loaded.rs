@@ -4,8 +4,8 @@ use super::Draw;
 use crate::options::{Faults, Options};
 
 impl Draw {
-    /// Most requests are about one key of each keyspace, and after a while about another. In half of
-    /// the worlds nothing else happens.
+    /// Most requests are about one key of each keyspace, and after a while about another. In half
+    /// of the worlds nothing else happens.
     pub(super) fn loaded(&mut self, options: &mut Options) {
         options.lead = self.ms(&[2_200]);
         options.span = self.ms(&[8_000, 15_000, 40_000]);

@@ -1,5 +1,5 @@
-//! Looking at what a controller changes because of the load (G7 of the promises): nothing goes back,
-//! and nothing changes too often.
+//! Looking at what a controller changes because of the load (G7 of the promises): nothing goes
+//! back, and nothing changes too often.
 
 use super::World;
 use cluster::{NodeId, PartitionId};
@@ -12,8 +12,8 @@ use std::time::Duration;
 /// one more.
 const REST: Duration = Duration::from_secs(10);
 
-/// What one controller has changed so far. Worlds do not last for ten minutes, after which a replica
-/// may go back.
+/// What one controller has changed so far. Worlds do not last for ten minutes, after which a
+/// replica may go back.
 #[derive(Debug, Default)]
 pub(super) struct Placed {
     /// Decisions that were looked at.
