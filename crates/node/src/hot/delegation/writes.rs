@@ -11,8 +11,7 @@ use crate::shard::cluster_view::ClusterView;
 use crate::shard::context::Context;
 use crate::shard::reply::{refuse, reply_header, send_when};
 use crate::shard::waits::Waits;
-use cluster::is_plausible_revision;
-use cluster::{KeyspaceId, Mutant, NodeId, PartitionId};
+use cluster::{KeyspaceId, Mutant, NodeId, PartitionId, is_plausible_revision};
 use machine::Outbox;
 use wire::{
     CHAIN_MAX, Code, DelegationCommit, DelegationCommitBody, DelegationFetchBody, DelegationFound,

@@ -71,7 +71,9 @@ impl DueIndex {
             Bound::Excluded(end) => Some(end),
             Bound::Included(_) | Bound::Unbounded => None,
         });
-        self.floor.replace(floor.map_or_else(|| start.clone(), |floor| floor.max(start.clone())));
+        if let Some(floor) = floor {
+            self.floor.replace(floor.max(start));
+        }
         Ok(())
     }
 
