@@ -84,7 +84,7 @@ const PROGRAM_METRICS: [Metric; 9] = [
     metric::PROCESS_START_TIME_SECONDS,
 ];
 
-const CONTROLLER_METRICS: [Metric; 12] = [
+const CONTROLLER_METRICS: [Metric; 14] = [
     metric::CONTROLLER_MAP_REVISION,
     metric::CONTROLLER_MEMBERS_READY,
     metric::CONTROLLER_ORDERS,
@@ -97,6 +97,8 @@ const CONTROLLER_METRICS: [Metric; 12] = [
     metric::CONTROLLER_STORED_KEYS,
     metric::CONTROLLER_STORED_BYTES,
     metric::CONTROLLER_HOT_KEYS,
+    metric::CONTROLLER_PLACEMENT_CHANGES,
+    metric::CONTROLLER_NODE_LOAD_RATIO,
 ];
 
 /// These have samples only once something was asked, while something is copied, or keys are hot,
