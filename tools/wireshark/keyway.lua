@@ -227,8 +227,8 @@ local HEADER = {
     when = { { ops = { [0x41] = true, [0x42] = true } }, },
     doc = "CHAIN_ACK, CHAIN_COMMIT, at the place of `count`: the least room of the sender and of those behind it." },
   { name = "based", at = 119, size = 1, shown = "number",
-    when = { { ops = { [0x51] = true } }, },
-    doc = "CHAIN_OFFER, at the place of `count`: 1 if all that the write was computed from is committed at the sender." },
+    when = { { ops = { [0x40] = true, [0x51] = true } }, },
+    doc = "CHAIN_OFFER, and CHAIN_WRITE while the chain is closed, at the place of `count`: 1 if all that the write was computed from is committed at a sender." },
 }
 
 local FORMS = {

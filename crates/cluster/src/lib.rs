@@ -29,7 +29,7 @@ pub use hot::{
 pub use ids::{ClusterId, Epoch, Incarnation, KeyspaceId, Match, NodeId, PartitionId, StoreId};
 pub use keyspace::{Keyspace, KeyspaceKind, tag_of};
 pub use lease::{CLOCK_RATE_MAX_PERCENT, Lease, Tenure};
-pub use map::{Away, Map, MapError, NodeSpec, Partition, Returned};
+pub use map::{Away, Making, Map, MapError, NodeSpec, Origin, Partition, Returned};
 pub use mutant::{MUTANTS, MaybeMutant, Mutant};
 pub use numbers::is_plausible_revision;
 pub use order::{

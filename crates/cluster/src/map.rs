@@ -112,6 +112,28 @@ pub struct Partition {
     /// Nodes that have left the chain for a while, and keep what they hold.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub away: Vec<Away>,
+    /// What it was made of, until all of its nodes certainly hold it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub made: Option<Making>,
+}
+
+/// How a partition came about by a split or a merge of others: what its nodes hold of it is what
+/// they held of those, as far as it lies in its bounds.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Making {
+    /// The revision of the map that made it. Who came into the chain later is copied to.
+    pub revision: Revision,
+    /// What it was made of.
+    pub origins: Vec<Origin>,
+}
+
+/// A partition that others were made of. It is in the map no more, and its id never comes back.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Origin {
+    /// Its id.
+    pub partition: PartitionId,
+    /// Its members, and for each the revision of the map that had taken it in.
+    pub members: Vec<(NodeId, Revision)>,
 }
 
 /// A node that has left a chain in order, to be back soon.
@@ -175,6 +197,18 @@ impl Partition {
     pub fn since(&self, node: NodeId) -> Option<Revision> {
         let replica_records = self.chain.iter().zip(&self.since);
         replica_records.into_iter().find(|(id, _)| **id == node).map(|(_, since)| *since)
+    }
+
+    /// What this node, if it was in the chain when the partition was made, held before: which
+    /// partitions, and since which revision of the map.
+    pub fn origins(&self, node: NodeId) -> impl Iterator<Item = (PartitionId, Revision)> {
+        let since = self.since(node);
+        let made = self.made.iter().filter(move |it| since == Some(it.revision));
+        made.flat_map(|it| &it.origins).filter_map(move |origin| {
+            let mut members = origin.members.iter();
+            let (_, since) = members.find(|(member, _)| *member == node)?;
+            Some((origin.partition, *since))
+        })
     }
 
     /// Whether this node has been the same incarnation since the chain was last compared.
@@ -299,7 +333,7 @@ impl Map {
         let mut spaces: BTreeMap<KeyspaceId, Vec<&Partition>> = BTreeMap::new();
         for partition in &self.partitions {
             let Partition { id, chain, since, .. } = partition;
-            ensure!(id.0 != 0 && ids.insert(id), "partition id {id} is 0 or there twice");
+            ensure!(id.0 != 0 && ids.insert(*id), "partition id {id} is 0 or there twice");
             let length = (1..=wire::CHAIN_MAX).contains(&chain.len());
             ensure!(length, "partition {id} has a chain of {}", chain.len());
             ensure!(
@@ -323,6 +357,11 @@ impl Map {
                 "partition {id} names an unknown node"
             );
             spaces.entry(partition.keyspace).or_default().push(partition);
+        }
+        let origins = self.partitions.iter().filter_map(|it| it.made.as_ref());
+        for origin in origins.flat_map(|it| &it.origins) {
+            let id = origin.partition;
+            ensure!(!ids.contains(&id), "partition {id} was made into others, and is still there");
         }
         for keyspace in &self.keyspaces {
             let mut parts = spaces.remove(&keyspace.id).unwrap_or_default();

@@ -204,6 +204,14 @@ pub enum Mutant {
     /// Controller: a map that is made anew from records has open chains, whose members nobody has
     /// compared.
     RebuildOpen,
+    /// Node: of the partitions that one is split into, the sessions go to the first.
+    SessionsToOneChild,
+    /// Node: a partition that was made of others begins with version 1.
+    SplitCountAnew,
+    /// Node: what was held of a partition that others were made of is forgotten, as if it had left.
+    ForgetOrigin,
+    /// Controller: a partition is split when it is open.
+    SplitOpen,
     /// Controller: a replica moves back to a node that it has just left.
     MoveBack,
     /// Controller: a partition is not left alone after a change because of its load.
@@ -220,7 +228,7 @@ pub enum Mutant {
 
 impl Mutant {
     /// Every mutant.
-    pub const ALL: [Self; 100] = [
+    pub const ALL: [Self; 104] = [
         Self::ForgetRequests,
         Self::RetryElsewhere,
         Self::IgnoreBase,
@@ -315,6 +323,10 @@ impl Mutant {
         Self::BelieveLastVersion,
         Self::BelieveAnyMap,
         Self::RebuildOpen,
+        Self::SessionsToOneChild,
+        Self::SplitCountAnew,
+        Self::ForgetOrigin,
+        Self::SplitOpen,
         Self::MoveBack,
         Self::NeverRest,
         Self::StaleIsFinal,

@@ -346,14 +346,18 @@ pub struct Settled {
     pub newest: Version,
     /// A number made of the versions of all writes that it has committed.
     pub history: u64,
-    /// A number made of all keys that it holds a value of, and their versions.
-    pub digest: u64,
+    /// A number made of all keys that it holds a value of, and their versions; `None` while it has
+    /// not gone through a partition that was made of others.
+    pub digest: Option<u64>,
     /// The newest version of any tombstone that it has collected.
     pub collected: Version,
     /// If it held the partition in an earlier incarnation already, and has not been compared since:
     /// every version up to this one is certainly here.
     #[serde(default)]
     pub base: Option<Version>,
+    /// Whether a key of it is delegated: the newest writes of that are elsewhere.
+    #[serde(default)]
+    pub delegated: bool,
 }
 
 impl Settled {

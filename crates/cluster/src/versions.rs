@@ -13,9 +13,10 @@ pub const ORDERS_VERSION: u16 = 1;
 /// said none.
 pub const ORDERS_VERSION_MIN: u16 = 0;
 
-/// Version of what the members of a chain say to each other. Since 1 they can send writes on before
-/// these are on their disks, and unite what is pending in a closed chain.
-pub const CHAIN_VERSION: u16 = 1;
+/// Version of what the members of a chain do together. Since 1 they can send writes on before these
+/// are on their disks, and unite what is pending in a closed chain. Since 2 they can make what they
+/// hold of a partition of what they hold of others.
+pub const CHAIN_VERSION: u16 = 2;
 
 /// What a member speaks, as it says in each report.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,7 +29,7 @@ pub struct Versions {
     pub orders: u16,
     /// Oldest version of these that it works with.
     pub orders_min: u16,
-    /// Newest version of what members of a chain say to each other; 0 for builds that said none.
+    /// Newest version of what members of a chain do together; 0 for builds that said none.
     #[serde(default)]
     pub chain: u16,
     /// Format of what it keeps in files of its own; 0 for who keeps nothing there.
@@ -48,6 +49,18 @@ impl Versions {
             chain: CHAIN_VERSION,
             store: 0,
         }
+    }
+
+    /// Whether a member of a chain can send writes on before these are on its disk.
+    #[must_use]
+    pub fn sends_early(&self) -> bool {
+        self.chain >= 1
+    }
+
+    /// Whether it can make what it holds of a partition of what it holds of others.
+    #[must_use]
+    pub fn splits(&self) -> bool {
+        self.chain >= 2
     }
 
     /// Why who speaks these cannot be in one cluster with this build, with what to do about it. A

@@ -4,9 +4,9 @@
 
 use cluster::{
     Assignment, Away, ClusterId, Epoch, Fence, HotOrder, HotPolicy, Incarnation, Install, Keyspace,
-    KeyspaceId, KeyspaceKind, Leader, Lease, Map, Match, MemberReport, NodeId, NodeReport,
-    NodeSpec, ORDERS_VERSION, ORDERS_VERSION_MIN, Order, Partition, PartitionId, Report, Returned,
-    Settled, StoreId, SwitchCounters, Term, Versions,
+    KeyspaceId, KeyspaceKind, Leader, Lease, Making, Map, Match, MemberReport, NodeId, NodeReport,
+    NodeSpec, ORDERS_VERSION, ORDERS_VERSION_MIN, Order, Origin, Partition, PartitionId, Report,
+    Returned, Settled, StoreId, SwitchCounters, Term, Versions,
 };
 use machine::Instant;
 use serde::Serialize;
@@ -90,6 +90,13 @@ fn map() -> Map {
             returned: vec![Returned { node: NodeId(2), remembers: false, left: true }],
             resumes: Some(Version::new(40)),
             away: vec![Away { node: NodeId(3), since: Revision::new(5), left: Revision::new(80) }],
+            made: Some(Making {
+                revision: Revision::new(5),
+                origins: vec![Origin {
+                    partition: PartitionId(3),
+                    members: vec![(NodeId(1), Revision::new(4))],
+                }],
+            }),
         }],
         ..Map::default()
     }
@@ -135,9 +142,10 @@ fn orders_and_reports_of_this_version_and_the_one_before_are_understood() {
         epoch: Epoch(9),
         newest: Version::new(50),
         history: 1,
-        digest: 2,
+        digest: Some(2),
         collected: Version::new(30),
         base: Some(Version::new(40)),
+        delegated: true,
     };
     let node = NodeReport {
         revision: Revision::new(90),

@@ -98,6 +98,16 @@ impl Admin {
         self.post("/v1/placement/move", wish)
     }
 
+    /// Has a partition split.
+    pub fn split(&self, wish: &runtime::admin::Split) -> Result<(), Failure> {
+        self.post("/v1/placement/split", wish)
+    }
+
+    /// Has two partitions merged.
+    pub fn merge(&self, wish: &runtime::admin::Merge) -> Result<(), Failure> {
+        self.post("/v1/placement/merge", wish)
+    }
+
     /// Waits until all keys of a keyspace can be read and written, whatever is with others.
     pub fn wait_served(&self, keyspace: &str, timeout: Duration) -> Result<(), Failure> {
         self.wait_for(timeout, |status| is_served(status, keyspace))

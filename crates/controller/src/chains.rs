@@ -6,8 +6,14 @@ mod copying;
 mod explain;
 mod leftovers;
 mod load;
+mod merge;
 mod plan;
 mod replica_counts;
+mod sight;
+mod split;
+
+pub(crate) use merge::have_the_same_nodes;
+pub(crate) use split::are_at_one_shard;
 
 use crate::capacity::Weights;
 use crate::decisions::Level;
@@ -23,8 +29,10 @@ use cluster::{
 use compare::{Comparison, compare};
 use leftovers::Leftovers;
 use machine::Instant;
-use plan::{Case, Outlook, Reason, Sight, Step};
+use plan::{Case, Mate, Reason, Step};
 use replica_counts::{Intent, Intents, Tally};
+use sight::{Outlook, Sight};
+use std::cell::Cell;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -99,6 +107,17 @@ impl Chains {
         self.disturb();
     }
 
+    /// Somebody wants two neighbours to become one, likewise.
+    pub(crate) fn wish_merge(&mut self, one: PartitionId, other: PartitionId) {
+        self.wish(Change::Merge { partition: one, with: other });
+        self.wish(Change::Merge { partition: other, with: one });
+    }
+
+    /// How many partitions may be split.
+    pub(crate) fn parts_left(&self, state: &Saved) -> usize {
+        split::parts_left(state)
+    }
+
     /// Whether a change of this partition is to begin, or is under way.
     pub(crate) fn is_changing(&self, partition: PartitionId) -> bool {
         self.changes.contains_key(&partition)
@@ -129,7 +148,7 @@ impl Chains {
         last: Option<&Report>,
     ) {
         self.note_caught_up(map, node, report);
-        let news = accepted && self.leftovers.note_report(node, report);
+        let news = accepted && self.leftovers.note_report(map, node, report);
         if news || !last.is_some_and(|last| says_the_same(last, report)) {
             self.disturb();
         }
@@ -221,24 +240,11 @@ impl Chains {
         let replicas: BTreeMap<KeyspaceId, usize> = keyspaces.collect();
         let wanted = |p: &Partition| replicas.get(&p.keyspace).copied().unwrap_or(1);
         let revision = ledger.state.next_revision(seen.now);
-        let leftovers = &self.leftovers;
+        let parts_left = Cell::new(split::parts_left(&ledger.state));
         let next = |partition: &Partition, intent: Option<Intent>, tally: &Tally| {
-            let replicas = wanted(partition);
-            let caught_up = self.has_caught_up(partition);
-            let compared = seen.compared(partition, caught_up);
-            let case = Case {
-                partition,
-                replicas,
-                compared: compared.as_ref(),
-                caught_up,
-                intent,
-                change: self.changes.get(&partition.id).copied(),
-                outlook,
-                leftovers,
-                tally,
-                revision,
-            };
-            case.next()
+            let (replicas, parts_left) = (wanted(partition), &parts_left);
+            let about = (map, outlook, tally);
+            self.next_step(seen, about, (partition, replicas), (intent, revision), parts_left)
         };
         let copy = |p: &Partition, intent| self.copy(p, intent, outlook);
         let mut order: Vec<(usize, &Partition)> = map.partitions.iter().enumerate().collect();
@@ -256,6 +262,7 @@ impl Chains {
             match next(partition, intent, &tally) {
                 Some(step) => {
                     tally.add(&step.next, copy(&step.next, step.intent));
+                    step.second.iter().for_each(|second| tally.add(second, None));
                     steps.push((*index, step));
                 }
                 None => tally.add(partition, copy(partition, intent)),
@@ -267,7 +274,7 @@ impl Chains {
         let takers: Vec<NodeId> = outlook.takers().collect();
         let sight = seen.of_load(map, (outlook, &takers), &self.changes);
         let burdens = placement.burdens(&sight);
-        let moves = balance::moves(map, outlook, leftovers, &burdens, tally.clone());
+        let moves = balance::moves(map, outlook, &self.leftovers, &burdens, tally.clone());
         let moves: Intents = moves.into_iter().collect();
         for (index, partition) in order {
             let Some(intent) = moves.get(&partition.id) else { continue };
@@ -278,12 +285,53 @@ impl Chains {
         steps
     }
 
+    /// The next step of a partition that wants so many replicas, if it can take one.
+    fn next_step(
+        &self,
+        seen: Seen<'_>,
+        (map, outlook, tally): (&Map, &Outlook, &Tally),
+        (partition, replicas): (&Partition, usize),
+        (intent, revision): (Option<Intent>, Revision),
+        parts_left: &Cell<usize>,
+    ) -> Option<Step> {
+        let caught_up = self.has_caught_up(partition);
+        let compared = seen.compared(partition, caught_up);
+        let change = self.changes.get(&partition.id).copied();
+        let mate = mate(map, change);
+        let mates = mate.and_then(|it| seen.compared(it, self.has_caught_up(it)));
+        let case = Case {
+            partition,
+            replicas,
+            compared: compared.as_ref(),
+            caught_up,
+            intent,
+            change,
+            mate: mate.map(|partition| Mate { partition, compared: mates.as_ref() }),
+            outlook,
+            leftovers: &self.leftovers,
+            tally,
+            revision,
+            parts_left: parts_left.get(),
+            mutant: seen.mutant,
+        };
+        let step = case.next()?;
+        if step.second.is_some() {
+            parts_left.update(|left| left - 1);
+        }
+        Some(step)
+    }
+
     /// Takes the steps, all in one revision.
-    fn take(&mut self, ledger: &mut Ledger, now: Instant, steps: Vec<(usize, Step)>) {
+    fn take(&mut self, ledger: &mut Ledger, now: Instant, mut steps: Vec<(usize, Step)>) {
         if steps.is_empty() {
             return;
         }
         ledger.state.advance(now);
+        for (_, step) in &mut steps {
+            step.name_parts(&mut ledger.state);
+        }
+        // A part that is added does not move what comes before it.
+        steps.sort_by_key(|(index, _)| Reverse(*index));
         let revision = ledger.revision();
         let changed = format!("revision {revision}");
         let mut by_reason: BTreeMap<Reason, Vec<&Step>> = BTreeMap::new();
@@ -315,10 +363,27 @@ impl Chains {
                     fence.left = revision;
                 }
             }
-            *partition = step.next;
+            let remakes = step.remakes();
+            let before = std::mem::replace(partition, step.next);
+            let taken = step.absorbs.then(|| ledger.state.map.partitions.remove(index + 1));
+            for gone in [before].into_iter().chain(taken).filter(|_| remakes) {
+                self.note_made_into_others(&gone, revision);
+            }
+            if let Some(second) = step.second {
+                ledger.state.map.partitions.insert(index + 1, second);
+            }
         }
         let sound = ledger.state.map.check();
         assert!(sound.is_ok(), "a change of chains made the map unsound: {sound:?}");
+    }
+
+    /// A partition is no more.
+    fn note_made_into_others(&mut self, gone: &Partition, revision: Revision) {
+        for node in gone.chain.iter().chain(gone.away.iter().map(|it| &it.node)) {
+            self.leftovers.note_lost(*node, gone.id, revision);
+        }
+        self.leftovers.note_made_into_others(gone.id);
+        self.changes.remove(&gone.id);
     }
 
     /// Nodes have lost what they had acknowledged, or hold it otherwise: an operator should know.
@@ -362,6 +427,7 @@ impl<'a> Seen<'a> {
                 departing: state.departing.contains(&node.id),
                 leaving: peer.is_leaving(),
                 sends_early: members.sends_early(node.id),
+                splits: members.splits(node.id),
             };
             Some((node.id, sight))
         });
@@ -395,6 +461,12 @@ impl<'a> Seen<'a> {
         }
         compare(partition, &settled, caught_up, self.mutant)
     }
+}
+
+/// The partition that another is to become one with.
+fn mate(map: &Map, change: Option<Change>) -> Option<&Partition> {
+    let Some(Change::Merge { with, .. }) = change else { return None };
+    map.partitions.iter().find(|it| it.id == with)
 }
 
 /// What nodes can bear, as their last reports say.

@@ -5,8 +5,9 @@
 //! once [`Controller::durable_revision`] has reached the revision that the map has after the call.
 
 mod error;
+mod placement;
 
-pub use error::{CommandError, MoveError, PINS_MAX};
+pub use error::{CommandError, MoveError, PINS_MAX, RemakeError};
 
 use crate::chains::weights;
 use crate::config::check_endpoints;
@@ -15,7 +16,6 @@ use crate::decisions::Level;
 use crate::hot::HotAction;
 use crate::keyspace::{self, CreateError, KeyspaceSpec};
 use crate::members::{Peer, Standing, accept_loss};
-use crate::placement::Change as PlacementChange;
 use crate::saved::Saved;
 use cluster::{
     HotPolicy, KeyName, Keyspace, KeyspaceId, Map, Member, NodeId, NodeSpec, PartitionId,
@@ -337,68 +337,6 @@ impl Controller {
         let saw = if paused { "wanted: copies paused" } else { "wanted: copies resumed" };
         let did = format!("let every shard send {rate} bytes per second to learners");
         self.ledger.advance(now, Level::Usual, saw.to_owned(), did);
-    }
-
-    /// Changes nothing any more because of the load, until [`Self::resume_placement`]. What is
-    /// under way goes on.
-    pub fn pause_placement(&mut self, now: Instant) {
-        self.set_placement_paused(now, true);
-    }
-
-    /// Has placement follow the load again.
-    pub fn resume_placement(&mut self, now: Instant) {
-        self.set_placement_paused(now, false);
-    }
-
-    fn set_placement_paused(&mut self, now: Instant, paused: bool) {
-        self.awake(now);
-        if self.ledger.state.placement_paused == paused {
-            return;
-        }
-        self.ledger.state.placement_paused = paused;
-        let saw = format!("wanted: placement {}", if paused { "paused" } else { "resumed" });
-        self.ledger.advance(now, Level::Usual, saw, "keep that on record".to_owned());
-    }
-
-    /// Moves a replica. The copy begins at once, and does not outlive this controller: another one
-    /// goes on with it only if it has a reason of its own.
-    ///
-    /// # Errors
-    ///
-    /// If it cannot begin now; nothing has changed then.
-    pub fn move_replica(
-        &mut self,
-        now: Instant,
-        id: PartitionId,
-        (from, to): (NodeId, NodeId),
-    ) -> Result<(), CommandError> {
-        self.awake(now);
-        self.refuse_foreign()?;
-        self.refuse_unknown(from)?;
-        self.refuse_unknown(to)?;
-        let found = self.ledger.state.map.partitions.iter().find(|it| it.id == id);
-        let partition = found.ok_or(CommandError::NoPartition(id))?;
-        if !partition.members().contains(&from) {
-            return Err(CommandError::Move(id, MoveError::NotThere(from)));
-        }
-        if partition.members().contains(&to) {
-            return Err(CommandError::Move(id, MoveError::ThereAlready(to)));
-        }
-        let changes = !partition.open || partition.has_learner || self.chains.is_changing(id);
-        if changes || partition.chain.len() == wire::CHAIN_MAX {
-            return Err(CommandError::Move(id, MoveError::Changing));
-        }
-        let reads = partition.tail() == Some(from);
-        let change = PlacementChange::Move { partition: id, from, to, reads };
-        self.chains.wish(change);
-        let saw = format!("wanted: {change}");
-        self.act();
-        if !self.chains.is_changing(id) {
-            return Err(CommandError::Move(id, MoveError::CannotBegin(to)));
-        }
-        self.placement.note_wished(now, &change);
-        self.ledger.decisions.note(now, Level::Usual, saw, "copy it", "");
-        Ok(())
     }
 
     fn refuse_unknown(&self, node: NodeId) -> Result<(), CommandError> {

@@ -20,8 +20,8 @@ use crate::decisions::{Decisions, Level};
 use crate::members::{Members, Peer, Standing};
 use crate::saved::Saved;
 use cluster::{
-    HotKey, HotOrder, HotPolicy, Incarnation, KeyName, MaybeMutant, Member, MemberReport, NodeId,
-    NodeReport, Selection, SwitchCounters, is_plausible_revision,
+    HotEntry, HotKey, HotOrder, HotPolicy, Incarnation, KeyName, KeyspaceId, Match, MaybeMutant,
+    Member, MemberReport, NodeId, NodeReport, Selection, SwitchCounters, is_plausible_revision,
 };
 pub(crate) use keys::named;
 use keys::{Key, Keys, generation};
@@ -34,6 +34,7 @@ use policy::Policy;
 pub(crate) use policy::Rates;
 use seen::Seen;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
 use wire::Revision;
@@ -293,6 +294,17 @@ impl Hot {
         let home = |it: &NodeReport| it.hot_revision >= order.revision && it.recall == 0;
         let mut serving = members.nodes().filter(|(_, peer)| peer.is_serving());
         none && serving.all(|(_, peer)| peer.node_report().is_some_and(home))
+    }
+
+    /// Whether any key in these bounds is on a delegation of the newest order.
+    pub(crate) fn delegates_any(
+        &self,
+        keyspace: KeyspaceId,
+        bounds: RangeInclusive<Match>,
+    ) -> bool {
+        let is_inside =
+            |key: &&HotEntry| key.keyspace == keyspace && bounds.contains(&key.match_value);
+        self.order.keys.iter().filter(is_inside).any(|key| key.delegation.is_some())
     }
 
     /// Whether this directory has an order of this controller.

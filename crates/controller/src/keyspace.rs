@@ -157,6 +157,7 @@ pub(crate) fn create(
             sends_early,
             resumes: None,
             away: Vec::new(),
+            made: None,
             id: PartitionId(id),
             keyspace: keyspace.id,
             first: *first,

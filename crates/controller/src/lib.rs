@@ -57,7 +57,7 @@ mod tests;
 mod verify;
 
 pub use absences::AWAY_MAX;
-pub use commands::{CommandError, MoveError, PINS_MAX};
+pub use commands::{CommandError, MoveError, PINS_MAX, RemakeError};
 pub use config::{
     COPY_BYTES_PER_S, ConfigError, ControllerConfig, LEASE, LOAD_FLOOR, POLL_INTERVAL, SWITCHES_MAX,
 };

@@ -14,7 +14,7 @@ pub(crate) use returns::{Arrival, accept_loss, begin_incarnation, take_in};
 pub(crate) use sample::Sample;
 pub(crate) use standing::Standing;
 
-use cluster::{CHAIN_VERSION, Map, Member, NodeId, NodeReport, ORDERS_VERSION};
+use cluster::{Map, Member, NodeId, NodeReport, ORDERS_VERSION};
 use machine::Instant;
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem::discriminant;
@@ -122,7 +122,13 @@ impl Members {
     /// Whether a node can send writes on before its disk has them; `None` if it has not said.
     pub(crate) fn sends_early(&self, node: NodeId) -> Option<bool> {
         let report = self.node(node)?.report.as_ref()?;
-        Some(report.versions.chain >= CHAIN_VERSION)
+        Some(report.versions.sends_early())
+    }
+
+    /// Whether a node can make what it holds of a partition of what it holds of others.
+    pub(crate) fn splits(&self, node: NodeId) -> bool {
+        let report = self.node(node).and_then(|peer| peer.report.as_ref());
+        report.is_some_and(|report| report.versions.splits())
     }
 
     /// Members that follow somebody else.

@@ -108,6 +108,8 @@ impl Placement {
             decisions: self.log.iter().cloned().collect(),
             turns: self.log.turns,
             moves: self.log.moves,
+            splits: self.log.splits,
+            merges: self.log.merges,
         }
     }
 

@@ -52,9 +52,10 @@
 //!
 //! Expiry, ranges, several keys (versions are per partition, but one key uses all of them),
 //! sessions that end because time has passed, overload, and how long anything takes. The simulator
-//! has all of these. Four things have models of their own: disks that lag behind what was said
+//! has all of these. Five things have models of their own: disks that lag behind what was said
 //! ([`durable`]), the same for writes of keys that are delegated ([`delegated`]), older copies of
-//! stores that are put back ([`Returning`]), and takeovers that do not wait for leases ([`fence`]).
+//! stores that are put back ([`Returning`]), takeovers that do not wait for leases ([`fence`]), and
+//! partitions that are split and merged ([`split`]).
 
 mod bug;
 mod check;
@@ -68,6 +69,7 @@ mod node;
 mod protocol;
 mod returns;
 mod scope;
+pub mod split;
 mod state;
 mod steps;
 mod story;

@@ -4,6 +4,7 @@ use clap::Parser;
 use model::delegated;
 use model::durable;
 use model::fence;
+use model::split;
 use model::{Bug, ReturnBug, Scope, Verdict, exhaust, hunt, hunt_return, stuck};
 use std::fmt;
 use std::process::ExitCode;
@@ -31,6 +32,9 @@ struct Options {
     /// The model of delegated writes and late disks instead.
     #[arg(long, conflicts_with_all = ["stuck", "fences", "disks"])]
     delegated: bool,
+    /// The model of partitions that are split and merged instead.
+    #[arg(long, conflicts_with_all = ["stuck", "fences", "disks", "delegated"])]
+    splits: bool,
     /// Threads of the checker.
     #[arg(long, default_value_t = 2)]
     threads: usize,
@@ -44,6 +48,8 @@ fn main() -> ExitCode {
         disks(&options)
     } else if options.delegated {
         delegated_writes(&options)
+    } else if options.splits {
+        splits(&options)
     } else if options.bugs {
         ReturnBug::ALL.into_iter().for_each(tell_return);
         Bug::all().into_iter().filter(|bug| tell(&bug.name(), &hunt(*bug))).count() == 0
@@ -101,6 +107,19 @@ fn delegated_writes(options: &Options) -> bool {
     let named = scopes.iter().filter(|scope| scope.name.contains(part));
     let holds =
         |scope: &&delegated::Scope| tell(scope.name, &delegated::exhaust(scope, options.threads));
+    named.filter(|scope| !holds(scope)).count() == 0
+}
+
+/// Tells what the checker found in the model of splits and merges, and whether all is well.
+fn splits(options: &Options) -> bool {
+    if options.bugs {
+        let bugs = split::Bug::ALL.into_iter();
+        return bugs.filter(|bug| tell(&format!("{bug:?}"), &split::hunt(*bug))).count() == 0;
+    }
+    let part = options.scope.as_deref().unwrap_or_default();
+    let scopes = if options.long { split::Scope::long() } else { split::Scope::everyday() };
+    let named = scopes.iter().filter(|scope| scope.name.contains(part));
+    let holds = |scope: &&split::Scope| tell(scope.name, &split::exhaust(scope, options.threads));
     named.filter(|scope| !holds(scope)).count() == 0
 }
 

@@ -1,5 +1,8 @@
 //! What a node asks of the store below it.
 //!
+//! An engine finds records by keyspace and match value. To it a partition is a name for notes, and
+//! bounds: those that are split and merged leave all records where they are.
+//!
 //! An engine is written by one shard alone. Changes are visible to reads at once and survive a
 //! crash after the next [`sync`](Engine::sync): all changes between two syncs survive together or
 //! not at all. An engine that meets an I/O error remembers it, and `sync` reports it: nothing the
@@ -93,6 +96,32 @@ pub struct Area {
 }
 
 impl Area {
+    /// Whether it has no match values: of a partition that others were made of nothing but notes
+    /// may be left.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.first > self.last
+    }
+
+    /// Whether some match value is in both.
+    #[must_use]
+    pub fn overlaps(&self, other: &Self) -> bool {
+        let same = self.keyspace == other.keyspace && !self.is_empty() && !other.is_empty();
+        same && self.first <= other.last && other.first <= self.last
+    }
+
+    /// What is left of it when the match values of another are taken, which are at one of its ends,
+    /// or all of it.
+    #[must_use]
+    pub fn without(&self, taken: &Self) -> Self {
+        let none = Self { first: Match::MAX, last: Match::MIN, ..*self };
+        match (taken.first <= self.first, taken.last >= self.last) {
+            (true, true) => none,
+            (true, false) => Self { first: Match(taken.last.0.saturating_add(1)), ..*self },
+            (false, _) => Self { last: Match(taken.first.0.saturating_sub(1)), ..*self },
+        }
+    }
+
     /// How many thousandths of the partition's match values lie before this one, which is not
     /// how many of its records do where keys are not spread evenly.
     #[must_use]
@@ -201,8 +230,12 @@ pub trait Engine {
     /// store says of values how long they have left.
     fn set_clock(&mut self, _ahead: ClockAhead) {}
 
-    /// What a keyspace is called: said before any partition of it is used.
-    fn name_keyspace(&mut self, _keyspace: KeyspaceId, _name: &str) {}
+    /// A keyspace as it is: said before any partition of it is used.
+    fn meet_keyspace(&mut self, _keyspace: &Keyspace) {}
+
+    /// A partition was made of this other one, or of this and others: what is remembered of that
+    /// beside records and notes counts for it as well.
+    fn inherit(&mut self, _from: PartitionId, _to: PartitionId) {}
 
     /// A partition begins here, and what is in the store already is its own: from the next sync on
     /// it is on record that this is still to be [listed](Self::list_on).

@@ -4,6 +4,7 @@ mod announce;
 mod assign;
 mod gauges;
 mod hot_order;
+mod making;
 mod packets;
 mod report;
 mod room;

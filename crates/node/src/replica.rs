@@ -13,6 +13,7 @@ pub(crate) mod digest;
 pub(crate) mod durable;
 pub(crate) mod expiry;
 pub(crate) mod head;
+pub(crate) mod heritage;
 pub(crate) mod history;
 pub(crate) mod judge;
 pub(crate) mod learn;
@@ -75,8 +76,8 @@ pub(crate) struct Replica {
     pub(crate) history: History,
     /// The newest version of any tombstone collected here.
     pub(crate) collected: Version,
-    /// What is held here, in a number.
-    pub(crate) digest: Digest,
+    /// What is held here, in a number; `None` while it has not gone through what it was made of.
+    pub(crate) digest: Option<Digest>,
     pub(crate) pending: PendingWrites,
     pub(crate) aside: Aside,
     /// As the last of the chain: which of them are on whose disks already.
@@ -123,7 +124,7 @@ impl Replica {
             last_version: Version::NONE,
             history: History::default(),
             collected: Version::NONE,
-            digest: Digest::default(),
+            digest: Some(Digest::default()),
             pending: PendingWrites::default(),
             aside: Aside::default(),
             told: Told::default(),
@@ -230,6 +231,7 @@ impl Replica {
             return;
         };
         let (early, mine) = (self.goes_early() && ctx.free.is_some(), self.own_bit());
+        let based = self.is_sent_as_based(version);
         let Some(to) = ctx.directory.endpoint(successor, self.member.partition.id) else { return };
         let Some(pending) = self.pending.get_mut(version) else { return };
         if early && !pending.on_disk {
@@ -237,6 +239,7 @@ impl Replica {
             let told = !ctx.mutant.is(Mutant::HideUnsynced);
             pending.set_unsynced(pending.unsynced() | if told { mine } else { 0 });
         }
+        pending.set_based(based);
         pending.fixed.stable = self.history.stable();
         self.member.address(ctx, &mut pending.header, next);
         let waits = Waits::unless(early);

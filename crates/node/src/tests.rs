@@ -7,6 +7,7 @@ mod delegations;
 mod directory;
 mod early;
 mod hot;
+mod making;
 mod noted;
 mod numbers;
 mod reconfigure;

@@ -24,6 +24,7 @@
 //! | `POST /v1/copies/pause`, `.../resume` | let copies stand still, or go on (controller) |
 //! | `POST /v1/placement/pause`, `.../resume` | leave placement as it is, or not (controller) |
 //! | `POST /v1/placement/move` | move a replica (controller) |
+//! | `POST /v1/placement/split`, `.../merge` | split a partition, merge two (controller) |
 //!
 //! A controller that stands by answers 503 to what is about the cluster, and names the `leader` if
 //! it knows it.
@@ -33,7 +34,10 @@
 
 mod doors;
 mod order;
+mod placement;
 mod record;
+
+pub use placement::{Merge, Move, Split};
 
 use crate::driver::{
     Change, ControllerHandle, MemberHandle, NamedKey, NodeHandle, RequestError, SwitchHandle,
@@ -53,6 +57,7 @@ use cluster::{KeyspaceId, Map, Match, NodeId, NodeSpec, PartitionId};
 use controller::{CommandError, CreateError, KeyspaceSpec, Status};
 use doors::Doors;
 use order::{Orders, take_order};
+use placement::{merge, move_replica, pause_placement, resume_placement, split};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::io;
@@ -172,6 +177,8 @@ fn controller_router(controller: ControllerHandle) -> Router {
         .route("/v1/placement/pause", post(pause_placement))
         .route("/v1/placement/resume", post(resume_placement))
         .route("/v1/placement/move", post(move_replica))
+        .route("/v1/placement/split", post(split))
+        .route("/v1/placement/merge", post(merge))
         .with_state(controller)
 }
 
@@ -357,38 +364,6 @@ async fn resume_copies(State(controller): State<ControllerHandle>) -> Response {
     change(controller, Change::ResumeCopies).await
 }
 
-async fn pause_placement(State(controller): State<ControllerHandle>) -> Response {
-    change(controller, Change::PausePlacement).await
-}
-
-async fn resume_placement(State(controller): State<ControllerHandle>) -> Response {
-    change(controller, Change::ResumePlacement).await
-}
-
-/// A replica that is to move.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Move {
-    /// Of which partition.
-    pub partition: PartitionId,
-    /// Which node gives it up.
-    pub from: NodeId,
-    /// Which node gets it.
-    pub to: NodeId,
-}
-
-async fn move_replica(
-    State(controller): State<ControllerHandle>,
-    wish: Result<Json<Move>, JsonRejection>,
-) -> Response {
-    match wish {
-        Ok(Json(Move { partition, from, to })) => {
-            change(controller, Change::MoveReplica { partition, from, to }).await
-        }
-        Err(rejection) => refuse(rejection.status(), rejection.body_text()),
-    }
-}
-
 /// Replicas that are to be compared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -460,6 +435,7 @@ async fn change(controller: ControllerHandle, change: Change) -> Response {
                 | CommandError::TooFewNodes { .. }
                 | CommandError::NoPartition(_)
                 | CommandError::Move(..)
+                | CommandError::Remake(..)
                 | CommandError::UnknownKeyspace(_)
                 | CommandError::HotIsOff(_)
                 | CommandError::PinsFull

@@ -197,6 +197,8 @@ pub struct Faults {
     pub clog_every: Duration,
     /// An operator adds, drains, keeps or removes a node, or pauses or resumes copies.
     pub operator_every: Duration,
+    /// An operator has a partition split, or two merged. No fault by itself, but a time for them.
+    pub split_every: Duration,
     /// A key turns hot or cold. No fault by itself, but a time for them.
     pub hot_every: Duration,
     /// Orders do not reach the active switch, or nodes, for a while.
@@ -340,6 +342,7 @@ impl fmt::Display for Faults {
             ("partition", self.cut_every),
             ("clog", self.clog_every),
             ("operator", self.operator_every),
+            ("split or merge", self.split_every),
             ("key hot or cold", self.hot_every),
             ("deaf to orders", self.deaf_every),
             ("stranded", self.strand_every),

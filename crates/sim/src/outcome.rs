@@ -71,6 +71,10 @@ pub struct Stats {
     pub turns: u64,
     /// Replicas that moved because of it.
     pub moves: u64,
+    /// Partitions that were to be split.
+    pub splits: u64,
+    /// Pairs that were to be merged.
+    pub merges: u64,
     /// Changes of chains: epochs given out beyond the first of each partition.
     pub epochs: u64,
     /// From the end of all faults to full replication, the longest of all runs.
@@ -113,6 +117,8 @@ impl Stats {
             delegations_ended: self.delegations_ended + other.delegations_ended,
             turns: self.turns + other.turns,
             moves: self.moves + other.moves,
+            splits: self.splits + other.splits,
+            merges: self.merges + other.merges,
             epochs: self.epochs + other.epochs,
             healed_within: self.healed_within.max(other.healed_within),
             elapsed: self.elapsed + other.elapsed,

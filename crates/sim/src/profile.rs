@@ -8,6 +8,7 @@ mod fences;
 mod hot;
 mod leaders;
 mod loaded;
+mod parts;
 mod upgrades;
 
 use crate::actor::SESSIONS_USUAL;
@@ -103,6 +104,8 @@ profiles! {
     /// Most requests are about few keys, and after a while about others, so that replicas move to
     /// where there is less to do; and anything fails meanwhile.
     Loaded = "loaded",
+    /// Partitions are split and merged, and anything fails meanwhile.
+    Parts = "parts",
 }
 
 impl fmt::Display for Profile {
@@ -152,6 +155,7 @@ impl Options {
             Profile::Upgrades => draw.upgrades(&mut options),
             Profile::Leaders => draw.leaders(&mut options),
             Profile::Loaded => draw.loaded(&mut options),
+            Profile::Parts => draw.parts(&mut options),
         }
         options
     }

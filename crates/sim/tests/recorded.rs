@@ -184,6 +184,15 @@ fn record() {
     std::fs::write(path(), before + &news.concat()).expect("a file of ours");
 }
 
+/// Whether both lines are of a field of the same length that is zero.
+fn are_unused(now: &str, before: &str) -> bool {
+    let zeros = |line: &str| {
+        let (_, value) = line.split_once(' ')?;
+        value.bytes().all(|digit| digit == b'0').then_some(value.len())
+    };
+    zeros(before).is_some() && zeros(now) == zeros(before)
+}
+
 #[test]
 fn packets_on_record_are_understood_to_the_last_field() {
     if std::env::var_os("RECORD_FIXTURES").is_some() {
@@ -198,9 +207,9 @@ fn packets_on_record_are_understood_to_the_last_field() {
         };
         ops.insert(packet.op());
         let now = said(heard);
-        // There may be more.
+        // There may be more, and a byte that said nothing may have got a name.
         let mut rest = now.iter();
-        let lost = before.iter().find(|line| !rest.any(|it| it == *line));
+        let lost = before.iter().find(|line| !rest.any(|it| it == *line || are_unused(it, line)));
         assert_eq!(lost, None, "of {}: {now:#?}", name(heard));
         // All that the header says is what a header that is read and written again says.
         let mut again = Vec::new();

@@ -1371,7 +1371,7 @@ pub(crate) trait Said {
     fn room(&self) -> u8;
     /// Overwrites `room`.
     fn set_room(&mut self, value: u8);
-    /// CHAIN_OFFER, at the place of `count`: 1 if all that the write was computed from is committed at the sender.
+    /// CHAIN_OFFER, and CHAIN_WRITE while the chain is closed, at the place of `count`: 1 if all that the write was computed from is committed at a sender.
     #[must_use]
     fn based(&self) -> u8;
     /// Overwrites `based`.

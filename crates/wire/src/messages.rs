@@ -779,6 +779,8 @@ pub struct ChainWrite {
     pub version: Version,
     /// The members, a bit for each place, that sent it on before it was on their disks.
     pub unsynced: u32,
+    /// While the chain is closed: 1 if all that it was computed from is committed at the sender, or at one before it.
+    pub based: u8,
 }
 
 impl ChainWrite {
@@ -786,7 +788,7 @@ impl ChainWrite {
     #[inline]
     #[must_use]
     pub fn read(header: &[u8; HEADER_LEN]) -> Self {
-        Self { version: header.object_version(), unsynced: header.bitmap() }
+        Self { version: header.object_version(), unsynced: header.bitmap(), based: header.based() }
     }
 
     /// Writes it into a packet.
@@ -794,13 +796,22 @@ impl ChainWrite {
     pub fn write(self, header: &mut [u8; HEADER_LEN]) {
         header.set_object_version(self.version);
         header.set_bitmap(self.unsynced);
+        header.set_based(self.based);
     }
 
     /// What a header says.
     #[inline]
     #[must_use]
     pub fn of(header: &Header) -> Self {
-        Self { version: header.object_version, unsynced: header.bitmap }
+        Self {
+            version: header.object_version,
+            unsynced: header.bitmap,
+            based: {
+                let mut bytes = [0; 1];
+                crate::bytes::put::<0, 1, 1>(&mut bytes, header.count.to_be_bytes());
+                u8::from_be_bytes(bytes)
+            },
+        }
     }
 
     /// Puts it into a header.
@@ -808,6 +819,8 @@ impl ChainWrite {
     pub fn put(self, header: &mut Header) {
         header.object_version = self.version;
         header.bitmap = self.unsynced;
+        let bytes = self.based.to_be_bytes();
+        header.count = u8::from_be_bytes(crate::bytes::get::<0, 1, 1>(&bytes));
     }
 }
 

@@ -9,7 +9,7 @@ use console::note;
 use console::out;
 use console::shared::Shared;
 use controller::{NodeBurden, PartitionRate, PlacementDecision, PlacementStatus, Status};
-use runtime::admin::Move;
+use runtime::admin::{Merge, Move, Split};
 use runtime::clock::Clock;
 use std::cmp::Reverse;
 
@@ -36,6 +36,8 @@ Examples:
   keyway placement plan
   keyway placement log
   keyway placement move 7 --from 1 --to 3
+  keyway placement split 7 --at user5000
+  keyway placement merge 8 9
   keyway placement pause")]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -70,6 +72,30 @@ enum Command {
         #[arg(long, value_name = "NODE")]
         to: u16,
     },
+    /// Split a partition in two, which the same nodes have.
+    ///
+    /// It is closed for some milliseconds, in which clients ask again. Nothing is copied: each
+    /// part can then be moved by itself.
+    #[command(after_help = "Examples:\n  keyway placement split 7 --at user5000\n  \
+                            keyway placement split 3")]
+    Split {
+        /// Which partition: `keyway placement show` and `keyway status` name it.
+        partition: u32,
+        /// Where: before this key, whether there is such a key or not. A partition of a hash
+        /// keyspace is cut in the middle if this is left out.
+        #[arg(long, value_name = "KEY")]
+        at: Option<String>,
+    },
+    /// Make one of two neighbouring partitions, which have the same nodes.
+    ///
+    /// Both are closed for some milliseconds, in which clients ask again. Nothing is copied.
+    #[command(after_help = "Example:\n  keyway placement merge 8 9")]
+    Merge {
+        /// Which partition: `keyway status` names all in the order of their keys.
+        partition: u32,
+        /// The one that comes right before it or after it.
+        with: u32,
+    },
     /// Change nothing because of the load, until `resume`; what is under way goes on.
     #[command(after_help = "Example:\n  keyway placement pause")]
     Pause,
@@ -91,6 +117,18 @@ impl Args {
                 admin.move_replica(&Move { partition, from, to })?;
                 let text = format!("partition {partition} is copied from node {from} to node {to}");
                 say(shared, &format!("{text}; keyway status shows how far"))
+            }
+            Command::Split { partition, at } => {
+                let (partition, at) = (PartitionId(partition), at.map(String::into_bytes));
+                admin.split(&Split { partition, at })?;
+                let text = format!("partition {partition} is split");
+                say(shared, &format!("{text}; keyway status names the parts"))
+            }
+            Command::Merge { partition, with } => {
+                let (partition, with) = (PartitionId(partition), PartitionId(with));
+                admin.merge(&Merge { partition, with })?;
+                let text = format!("partitions {partition} and {with} become one");
+                say(shared, &format!("{text}; keyway status names it"))
             }
             Command::Pause => {
                 admin.command("/v1/placement/pause")?;

@@ -247,7 +247,7 @@ fn of(stats: &Stats) -> String {
     let Stats { events, done, unknown, operations, unchecked, crashes, disks_lost, .. } = *stats;
     let Stats { disturbances, interventions, epochs, healed_within, elapsed, .. } = *stats;
     let Stats { spread, delegated, delegations_begun, delegations_ended, .. } = *stats;
-    let Stats { takeovers, deposed, unheeded, turns, moves, .. } = *stats;
+    let Stats { takeovers, deposed, unheeded, turns, moves, splits, merges, .. } = *stats;
     let [nodes, switches, controllers] = stats.crashes_under_delegations;
     format!(
         "{done} requests done, {unknown} unknown; {operations} operations checked, {unchecked} \
@@ -259,7 +259,8 @@ fn of(stats: &Stats) -> String {
          controllers meanwhile\n\
          {takeovers} leaders of several controllers, {deposed} deposed; {unheeded} orders of \
          deposed ones refused\n\
-         {turns} tails chosen anew and {moves} replicas moved because of the load\n\
+         {turns} tails chosen anew and {moves} replicas moved because of the load; {splits} \
+         partitions split, {merges} pairs merged\n\
          {events} events in {:.1} simulated seconds\n",
         elapsed.as_secs_f64(),
     )
@@ -280,7 +281,7 @@ fn as_json(options: &Options, outcome: &Outcome) -> serde_json::Value {
     let Stats { events, done, unknown, operations, unchecked, crashes, .. } = outcome.stats;
     let Stats { disks_lost, disturbances, interventions, epochs, .. } = outcome.stats;
     let Stats { healed_within, elapsed, takeovers, deposed, unheeded, .. } = outcome.stats;
-    let Stats { turns, moves, .. } = outcome.stats;
+    let Stats { turns, moves, splits, merges, .. } = outcome.stats;
     let Stats { spread, delegated, delegations_begun, delegations_ended, .. } = outcome.stats;
     serde_json::json!({
         "seed": options.seed,
@@ -304,6 +305,8 @@ fn as_json(options: &Options, outcome: &Outcome) -> serde_json::Value {
         "unheeded": unheeded,
         "turns": turns,
         "moves": moves,
+        "splits": splits,
+        "merges": merges,
         "spread": spread,
         "delegated": delegated,
         "delegations_begun": delegations_begun,

@@ -54,7 +54,7 @@ fn every_command_explains_itself_and_gives_an_example() {
         let help = run(&["hot", sub, "--help"]).expect(0).stdout;
         assert!(help.contains(&format!("keyway hot {sub}")), "{help}");
     }
-    for sub in ["show", "plan", "log", "pause", "resume", "move"] {
+    for sub in ["show", "plan", "log", "pause", "resume", "move", "split", "merge"] {
         let help = run(&["placement", sub, "--help"]).expect(0).stdout;
         assert!(help.contains(&format!("keyway placement {sub}")), "{help}");
     }

@@ -44,6 +44,8 @@ mod output;
 #[cfg(test)]
 mod paper;
 #[cfg(test)]
+mod parts;
+#[cfg(test)]
 mod processes;
 #[cfg(test)]
 mod progress;

@@ -144,9 +144,14 @@ impl Processes {
 
     /// A client that knows every service address.
     pub(crate) fn space(&self) -> Space {
+        self.space_of("default")
+    }
+
+    /// The same of another keyspace.
+    pub(crate) fn space_of(&self, keyspace: &str) -> Space {
         let options = Options { deadline: PATIENCE, ..Options::default() };
         let client = Client::connect(self.cluster.services.as_slice(), options).expect("a socket");
-        client.keyspace("default").expect("the cluster is up")
+        client.keyspace(keyspace).expect("the cluster is up")
     }
 }
 

@@ -6,8 +6,8 @@
 //! replica move to a node that would then have more to do than the one that it comes from.
 
 use super::leftovers::Leftovers;
-use super::plan::Outlook;
 use super::replica_counts::{Intent, Tally};
+use super::sight::Outlook;
 use crate::placement::Burdens;
 use cluster::{Map, NodeId, Partition, PartitionId};
 use std::cmp::Reverse;

@@ -16,6 +16,8 @@ pub(crate) struct Comparison {
     pub(crate) behind: Vec<NodeId>,
     /// One of those that can be sent what it lacks: all after this version.
     pub(crate) resumes: Option<(NodeId, Version)>,
+    /// Whether a key is delegated, so that the chain does not hold all of its writes.
+    pub(crate) delegated: bool,
 }
 
 /// How far what a member holds is believed.
@@ -42,7 +44,12 @@ pub(crate) fn compare(
     let believes_all = mutant.is(Mutant::BelieveLastVersion);
     let can_go_on = |newest: Version| newest < Version::MAX || believes_all;
     let of = |node: NodeId| settled.get(&node).copied().unwrap_or_default();
-    let held = |node: NodeId| (of(node).newest, of(node).history, of(node).digest);
+    // Who has not gone through what it was made of cannot be told by what it holds from the others.
+    let counted = partition.members().iter().all(|node| of(*node).digest.is_some());
+    let held = |node: NodeId| {
+        let Settled { newest, history, digest, .. } = of(node);
+        (newest, history, digest.filter(|_| counted).unwrap_or_default())
+    };
     let mut groups: BTreeMap<(Version, u64, u64), Vec<NodeId>> = BTreeMap::new();
     for member in partition.members() {
         groups.entry(held(*member)).or_default().push(*member);
@@ -71,7 +78,8 @@ pub(crate) fn compare(
     };
     let taken = partition.learner().is_some() && learner.is_none();
     let resumes = behind.iter().find_map(|node| Some((*node, can_resume(*node)?)));
-    Some(Comparison { resumes: resumes.filter(|_| !taken), behind })
+    let delegated = agree.iter().any(|node| of(*node).delegated);
+    Some(Comparison { resumes: resumes.filter(|_| !taken), behind, delegated })
 }
 
 fn trust(partition: &Partition, node: NodeId) -> Trust {
@@ -112,7 +120,7 @@ mod tests {
                 NodeId(id),
                 Settled {
                     newest: Version::new(newest),
-                    digest,
+                    digest: Some(digest),
                     base: base.map(Version::new),
                     collected: Version::new(40),
                     ..Settled::default()

@@ -1,7 +1,8 @@
 //! Which copy is to run in a chain.
 
-use super::plan::{Case, Sight};
+use super::plan::Case;
 use super::replica_counts::Intent;
+use super::sight::Sight;
 use crate::placement::Change;
 use cluster::{NodeId, Partition};
 

@@ -1,7 +1,9 @@
 //! Steps of chains in words, for people.
 
-use super::plan::{Outlook, Reason, Step};
-use cluster::Partition;
+use super::plan::{Reason, Step};
+use super::sight::Outlook;
+use cluster::{Partition, PartitionId};
+use std::collections::BTreeSet;
 
 /// How many things a decision names before it says how many more there are.
 const NAMED_MAX: usize = 8;
@@ -44,6 +46,17 @@ pub(super) fn explain(outlook: &Outlook, reason: Reason, steps: &[&Step]) -> (St
             "nodes of partitions are no longer wanted there".to_owned(),
             format!("close partitions to let them go: {some}"),
         ),
+        Reason::Large => ("partitions are to be split".to_owned(), format!("close them: {some}")),
+        Reason::Small => ("partitions are to be merged".to_owned(), format!("close them: {some}")),
+        Reason::Remade => {
+            let made = steps.iter().flat_map(|step| [&step.next].into_iter().chain(&step.second));
+            let origins = made.clone().flat_map(|it| &it.made).flat_map(|it| &it.origins);
+            let of: BTreeSet<PartitionId> = origins.map(|it| it.partition).collect();
+            let of = list(of.iter().map(ToString::to_string));
+            let chains = list(made.map(chain_text));
+            let saw = format!("closed partitions have settled: {of}");
+            (saw, format!("make others of them: {chains}"))
+        }
         Reason::Settled => {
             let chains = list(steps.iter().map(|step| chain_text(&step.next)));
             ("closed partitions have settled".to_owned(), format!("open them: {chains}"))

@@ -1,7 +1,8 @@
 //! What a chain is to become because of the load.
 
-use super::plan::{Case, Sight, Target};
+use super::plan::{Case, Target};
 use super::replica_counts::Intent;
+use super::sight::Sight;
 use crate::placement::Change;
 use cluster::NodeId;
 
@@ -30,7 +31,9 @@ impl Case<'_> {
         let wanted = match self.change? {
             Change::Turn { tail, .. } => tail,
             Change::Move { to, reads: true, .. } => to,
-            Change::Move { .. } => self.partition.tail()?,
+            Change::Move { .. } | Change::Split { .. } | Change::Merge { .. } => {
+                self.partition.tail()?
+            }
         };
         members.contains(&wanted).then_some(wanted)
     }

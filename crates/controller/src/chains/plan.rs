@@ -6,70 +6,13 @@
 use super::compare::Comparison;
 use super::leftovers::Leftovers;
 use super::replica_counts::{Intent, Tally};
-use crate::capacity::Weights;
+use super::sight::{Outlook, Sight};
 use crate::decisions::Level;
 use crate::placement::Change;
-use cluster::{Away, Epoch, NodeId, Partition, Returned};
+use cluster::{Away, Epoch, MaybeMutant, Mutant, NodeId, Partition, Returned};
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use wire::Revision;
-
-/// What is seen of a node.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Sight {
-    /// It has certainly fallen silent, or lost its memory.
-    pub(crate) gone: bool,
-    /// If it is gone: nobody waits any more to be compared with it.
-    pub(crate) given_up: bool,
-    /// It answers and does what it is told.
-    pub(crate) serving: bool,
-    /// It has served for long enough that others who do not are not just a little later.
-    pub(crate) steady: bool,
-    /// It has answered since the last of the silent fell silent.
-    pub(crate) outlasts: bool,
-    /// It is to hold nothing in the end.
-    pub(crate) departing: bool,
-    /// It is about to end, and will be back.
-    pub(crate) leaving: bool,
-    /// It can send writes on before its disk has them; `None` if it has not said.
-    pub(crate) sends_early: Option<bool>,
-}
-
-/// What is seen of all nodes, and what the operator wants.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Outlook {
-    pub(crate) nodes: BTreeMap<NodeId, Sight>,
-    pub(crate) weights: Weights,
-    /// No copy is to begin.
-    pub(crate) paused: bool,
-    /// Nothing is to change because of the load.
-    pub(crate) placement_paused: bool,
-}
-
-impl Outlook {
-    pub(crate) fn of(&self, node: NodeId) -> Sight {
-        self.nodes.get(&node).copied().unwrap_or_default()
-    }
-
-    /// Nodes that have certainly fallen silent.
-    pub(crate) fn gone(&self) -> impl Iterator<Item = NodeId> {
-        self.nodes.iter().filter(|(_, sight)| sight.gone).map(|(id, _)| *id)
-    }
-
-    /// Nodes that are about to end.
-    pub(crate) fn leaving(&self) -> impl Iterator<Item = NodeId> {
-        self.nodes.iter().filter(|(_, sight)| sight.leaving).map(|(id, _)| *id)
-    }
-
-    /// Nodes that may be given replicas.
-    pub(crate) fn takers(&self) -> impl Iterator<Item = NodeId> {
-        let fit = self.nodes.iter().filter(|(_, sight)| {
-            let Sight { serving, departing, leaving, .. } = **sight;
-            serving && !departing && !leaving
-        });
-        fit.map(|(id, _)| *id)
-    }
-}
 
 /// One partition as it is, with all that its next configuration depends on.
 #[derive(Clone, Copy, Debug)]
@@ -85,23 +28,49 @@ pub(crate) struct Case<'a> {
     pub(crate) intent: Option<Intent>,
     /// What is to be changed of it because of its load.
     pub(crate) change: Option<Change>,
+    /// The neighbour that it is to become one with.
+    pub(crate) mate: Option<Mate<'a>>,
     pub(crate) outlook: &'a Outlook,
     pub(crate) leftovers: &'a Leftovers,
     /// The shares of all nodes, without this partition.
     pub(crate) tally: &'a Tally,
     /// Revision of the map that the change will come with.
     pub(crate) revision: Revision,
+    /// How many partitions there may be more.
+    pub(crate) parts_left: usize,
+    pub(crate) mutant: MaybeMutant,
+}
+
+/// A neighbour of a partition.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Mate<'a> {
+    pub(crate) partition: &'a Partition,
+    /// As for the [`Case`].
+    pub(crate) compared: Option<&'a Comparison>,
 }
 
 /// A partition's next configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Step {
     pub(crate) next: Partition,
+    /// The other part, if it is split.
+    pub(crate) second: Option<Partition>,
+    /// Whether the partition after it is taken in.
+    pub(crate) absorbs: bool,
     pub(crate) reason: Reason,
     /// The copy that it is closed for.
     pub(crate) intent: Option<Intent>,
     /// Who was found to hold other than those that are right.
     pub(crate) unequal: Vec<NodeId>,
+}
+
+/// What becomes of a closed partition that may be to be merged.
+pub(super) enum Union {
+    /// It is not.
+    Not,
+    /// Its neighbour has not settled yet, or makes the step.
+    Later,
+    Now(Box<Step>),
 }
 
 /// Why a partition changes.
@@ -125,6 +94,12 @@ pub(crate) enum Reason {
     Loaded,
     /// Closed: a node of it is not wanted any longer.
     Unwanted,
+    /// Closed: it is to become two.
+    Large,
+    /// Closed: it is to become one with another.
+    Small,
+    /// Made into others: all of it has settled.
+    Remade,
     /// Opened: all of it has settled.
     Settled,
 }
@@ -142,6 +117,9 @@ impl Reason {
             | Self::Uneven
             | Self::Loaded
             | Self::Unwanted
+            | Self::Large
+            | Self::Small
+            | Self::Remade
             | Self::Settled => Level::Usual,
         }
     }
@@ -160,7 +138,9 @@ impl Case<'_> {
         // All of a chain do, or nobody.
         let before = self.partition.sends_early;
         let can = |node: &NodeId| self.sight(*node).sends_early.unwrap_or(before);
-        step.next.sends_early = step.next.chain.iter().all(can);
+        for next in step.second.iter_mut().chain([&mut step.next]) {
+            next.sends_early = next.chain.iter().all(can);
+        }
         Some(step)
     }
 
@@ -170,22 +150,46 @@ impl Case<'_> {
             return self.close_without_the_gone();
         }
         if !partition.open {
-            return self.compared.map(|_| self.take_back().unwrap_or_else(|| self.open()));
+            let compared = self.compared?;
+            if let Some(back) = self.take_back() {
+                return Some(back);
+            }
+            return match self.union(compared) {
+                Union::Now(step) => Some(*step),
+                Union::Later => None,
+                Union::Not => Some(self.split(compared).unwrap_or_else(|| self.open())),
+            };
         }
         // Whoever does not answer now would keep the partition closed until its lease ends.
         if !partition.chain.iter().all(|node| self.sight(*node).serving) {
             return None;
         }
+        if self.mutant.is(Mutant::SplitOpen)
+            && let Some(split) = self.split(&Comparison::default())
+        {
+            return Some(split);
+        }
         let target = self.target();
+        let wished = || {
+            let turns = self.turns(&target).then_some(Reason::Loaded);
+            let splits = || self.is_to_split().then_some(Reason::Large);
+            let merges = || self.is_to_merge().then_some(Reason::Small);
+            turns.or_else(splits).or_else(merges)
+        };
         let reason = match self.back() {
             Some(_) => Reason::Back,
-            None => {
-                self.reason(&target).or_else(|| self.turns(&target).then_some(Reason::Loaded))?
-            }
+            None => self.reason(&target).or_else(wished)?,
         };
         let begins = target.copy.filter(|copy| partition.learner() != Some(copy.taker));
         let next = Partition { epoch: self.next_epoch(), open: false, ..partition.clone() };
-        Some(Step { next, reason, intent: begins, unequal: Vec::new() })
+        Some(Step {
+            next,
+            reason,
+            intent: begins,
+            second: None,
+            absorbs: false,
+            unequal: Vec::new(),
+        })
     }
 
     pub(super) fn sight(&self, node: NodeId) -> Sight {
@@ -231,7 +235,14 @@ impl Case<'_> {
             resumes: partition.resumes.filter(|_| partition.learner().is_some_and(|it| stays(&it))),
             ..partition.clone()
         };
-        Some(Step { next, reason: Reason::Lost, intent: self.intent, unequal: Vec::new() })
+        Some(Step {
+            next,
+            reason: Reason::Lost,
+            intent: self.intent,
+            second: None,
+            absorbs: false,
+            unequal: Vec::new(),
+        })
     }
 
     /// The chain as it ought to be next, made of nodes that are all there.
@@ -294,7 +305,14 @@ impl Case<'_> {
         next.chain.push(node);
         next.since.push(since);
         next.returned.push(Returned { node, remembers: false, left: true });
-        Some(Step { next, reason: Reason::Back, intent: self.intent, unequal: Vec::new() })
+        Some(Step {
+            next,
+            reason: Reason::Back,
+            intent: self.intent,
+            second: None,
+            absorbs: false,
+            unequal: Vec::new(),
+        })
     }
 
     /// Who is away when these are in the chain: those who leave keep what they hold.
@@ -365,7 +383,7 @@ impl Case<'_> {
 
     /// Opens it with the chain that it ought to have. The roles go to those who have the fewest for
     /// the replicas that they have.
-    fn open(&self) -> Step {
+    pub(super) fn open(&self) -> Step {
         let Target { members, copy } = self.target();
         let share = |node: &NodeId| self.tally.of(*node);
         let (head, tail) = (self.partition.head(), self.partition.tail());
@@ -408,6 +426,8 @@ impl Case<'_> {
             open: true,
             opened: epoch,
             returned: Vec::new(),
+            // All of it has settled, so that every node holds what it was made of.
+            made: None,
             resumes: resumed.map(|(_, base)| base).or(running),
             ..self.partition.clone()
         };
@@ -420,6 +440,6 @@ impl Case<'_> {
         };
         let behind = self.compared.iter().flat_map(|it| &it.behind).copied();
         let unequal = behind.filter(|node| !had_left(node)).collect();
-        Step { next, reason: Reason::Settled, intent: None, unequal }
+        Step { next, second: None, absorbs: false, reason: Reason::Settled, intent: None, unequal }
     }
 }

@@ -38,6 +38,8 @@ pub enum CommandError {
     NoPartition(PartitionId),
     /// A replica cannot move.
     Move(PartitionId, MoveError),
+    /// A partition cannot be split or merged.
+    Remake(PartitionId, RemakeError),
     /// There is no keyspace of this name.
     UnknownKeyspace(String),
     /// Hot keys of this keyspace have no copies.
@@ -70,6 +72,80 @@ pub enum MoveError {
     Changing,
     /// A copy to this node cannot begin now.
     CannotBegin(NodeId),
+}
+
+/// Why a partition cannot be split or merged now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RemakeError {
+    /// Its keys are in order, so that somebody has to say where.
+    Where,
+    /// That key is no place to cut it: it is in another partition, or its first.
+    Outside,
+    /// That partition does not come right before it or after it in its keyspace.
+    NotNeighbours(PartitionId),
+    /// That partition has other nodes.
+    OtherNodes(PartitionId),
+    /// Some node has that partition at another shard.
+    OtherShards(PartitionId),
+    /// Its chain, or that of the other, changes already, or takes a node in.
+    Changing,
+    /// This node is of a version that cannot.
+    Unable(NodeId),
+    /// Some of its keys are delegated.
+    Delegated,
+    /// There is room for no more partitions.
+    Full,
+    /// It cannot be closed now.
+    CannotBegin,
+}
+
+impl fmt::Display for RemakeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Where => f.write_str("keeps its keys in order: say where to cut it (--at KEY)"),
+            Self::Outside => f.write_str(
+                "cannot be cut there: the key is in another partition, or the first of this one",
+            ),
+            Self::NotNeighbours(other) => write!(
+                f,
+                "does not come right before or after partition {other} in its keyspace: the \
+                 status names all in their order"
+            ),
+            Self::OtherNodes(other) => write!(
+                f,
+                "has other nodes than partition {other}: move its replicas first (`keyway \
+                 placement move`)"
+            ),
+            Self::OtherShards(other) => write!(
+                f,
+                "lies at another shard than partition {other} at some node, and nothing is copied \
+                 between shards"
+            ),
+            Self::Changing => f.write_str(
+                "has a chain that changes already, or takes a node in, or its neighbour has: wait \
+                 until the status says that it is open and takes nobody in",
+            ),
+            Self::Unable(node) => {
+                write!(
+                    f,
+                    "cannot be split or merged before node {node} is upgraded: its version cannot"
+                )
+            }
+            Self::Delegated => f.write_str(
+                "has keys whose writes go to other nodes (`keyway hot`): unpin them or wait until \
+                 they are less hot",
+            ),
+            Self::Full => write!(
+                f,
+                "cannot be split: a cluster has room for {} partitions",
+                wire::PARTITIONS_MAX
+            ),
+            Self::CannotBegin => f.write_str(
+                "cannot be closed now, for a node of its chain does not answer: see the status and \
+                 try again",
+            ),
+        }
+    }
 }
 
 impl fmt::Display for MoveError {
@@ -126,6 +202,7 @@ impl fmt::Display for CommandError {
                 write!(f, "there is no partition {id}: the status names those that there are")
             }
             Self::Move(partition, why) => write!(f, "partition {partition} {why}"),
+            Self::Remake(partition, why) => write!(f, "partition {partition} {why}"),
             Self::UnknownKeyspace(name) => write!(f, "there is no keyspace {name:?}"),
             Self::HotIsOff(keyspace) => write!(
                 f,

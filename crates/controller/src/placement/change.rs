@@ -1,6 +1,6 @@
 //! What can be changed of a partition to take load from a node.
 
-use cluster::{NodeId, PartitionId};
+use cluster::{Match, NodeId, PartitionId};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -26,6 +26,20 @@ pub enum Change {
         /// Whether it answers reads, and is to go on with that.
         reads: bool,
     },
+    /// It becomes two.
+    Split {
+        /// Which partition.
+        partition: PartitionId,
+        /// The first match value of the second.
+        at: Match,
+    },
+    /// It and a neighbour become one.
+    Merge {
+        /// Which partition.
+        partition: PartitionId,
+        /// Which neighbour.
+        with: PartitionId,
+    },
 }
 
 impl Change {
@@ -33,7 +47,10 @@ impl Change {
     #[must_use]
     pub fn partition(&self) -> PartitionId {
         match self {
-            Self::Turn { partition, .. } | Self::Move { partition, .. } => *partition,
+            Self::Turn { partition, .. }
+            | Self::Move { partition, .. }
+            | Self::Split { partition, .. }
+            | Self::Merge { partition, .. } => *partition,
         }
     }
 }
@@ -47,6 +64,8 @@ impl fmt::Display for Change {
             Self::Move { partition, from, to, .. } => {
                 write!(f, "move partition {partition} from node {from} to node {to}")
             }
+            Self::Split { partition, at } => write!(f, "split partition {partition} at {at}"),
+            Self::Merge { partition, with } => write!(f, "merge partitions {partition} and {with}"),
         }
     }
 }

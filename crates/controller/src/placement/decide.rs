@@ -179,6 +179,8 @@ impl<'a> Scene<'a> {
                     shares.shift((now, to), reads);
                 }
             }
+            // Nothing comes to another node by itself.
+            Change::Split { .. } | Change::Merge { .. } => {}
         }
     }
 

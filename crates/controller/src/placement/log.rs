@@ -32,12 +32,14 @@ pub(super) struct Log {
     open: Option<u64>,
     pub(super) turns: u64,
     pub(super) moves: u64,
+    pub(super) splits: u64,
+    pub(super) merges: u64,
 }
 
 impl Default for Log {
     fn default() -> Self {
         let decisions = Ring::new(PLACEMENT_DECISIONS_MAX);
-        Self { decisions, open: None, turns: 0, moves: 0 }
+        Self { decisions, open: None, turns: 0, moves: 0, splits: 0, merges: 0 }
     }
 }
 
@@ -47,6 +49,8 @@ impl Log {
             match change {
                 Change::Turn { .. } => self.turns += 1,
                 Change::Move { .. } => self.moves += 1,
+                Change::Split { .. } => self.splits += 1,
+                Change::Merge { .. } => self.merges += 1,
             }
         }
         self.open = Some(self.decisions.note(PlacementDecision {

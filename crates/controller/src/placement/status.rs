@@ -26,6 +26,12 @@ pub struct PlacementStatus {
     pub turns: u64,
     /// How often a replica was moved.
     pub moves: u64,
+    /// How often a partition was split.
+    #[serde(default)]
+    pub splits: u64,
+    /// How often two became one.
+    #[serde(default)]
+    pub merges: u64,
 }
 
 /// Requests per second for a partition, without those that copies of hot keys answer and writes of

@@ -5,6 +5,7 @@ use super::error::exhausted;
 use cluster::{Epoch, Keyspace, Match, NodeId, NodeRecord, Partition, PartitionId, Returned};
 use serde::Serialize;
 use std::collections::BTreeMap;
+use std::ops::Bound;
 use wire::Revision;
 
 /// Where a partition comes from, and what becomes of it.
@@ -61,6 +62,29 @@ impl<'a> Chains<'a> {
                 of.push((record.node, assignment.revision, partition));
             }
         }
+        let bounds = |said: &[(NodeId, Revision, &Partition)]| {
+            let last = said.iter().max_by_key(|(_, revision, it)| (it.epoch, *revision));
+            last.map(|(.., it)| (it.keyspace, it.first, it.last))
+        };
+        let bounds: BTreeMap<PartitionId, _> =
+            all.iter().filter_map(|(id, said)| Some((*id, bounds(said)?))).collect();
+        // What later ones have all of they were made of.
+        all.retain(|id, _| {
+            let Some((keyspace, first, last)) = bounds.get(id) else { return false };
+            let later = bounds.range((Bound::Excluded(*id), Bound::Unbounded));
+            let later = later.filter(|(_, (of, ..))| of == keyspace);
+            let mut later: Vec<(Match, Match)> =
+                later.map(|(_, (_, first, last))| (*first, *last)).collect();
+            later.sort_unstable();
+            let mut left = *first;
+            for (from, to) in later {
+                if from <= left && left <= to {
+                    let Some(next) = to.0.checked_add(1) else { return false };
+                    left = Match(next);
+                }
+            }
+            left <= *last
+        });
         for said in all.values() {
             // Who heard last knows of words of operators, too, which change no epoch.
             let newest = said.iter().max_by_key(|(_, revision, it)| (it.epoch, *revision));

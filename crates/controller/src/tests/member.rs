@@ -273,7 +273,7 @@ impl Obedient {
 
     fn as_settled(&self, partition: &Partition) -> Settled {
         let Partition { id, epoch, .. } = *partition;
-        Settled { partition: id, epoch, digest: self.holds, ..Settled::default() }
+        Settled { partition: id, epoch, digest: Some(self.holds), ..Settled::default() }
     }
 
     /// What a node says of itself if it takes so long to settle, and so long to forget.

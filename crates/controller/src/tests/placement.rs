@@ -1,8 +1,8 @@
 //! Placement follows load: who does what when partitions are asked for unevenly.
 
 use super::world::World;
-use crate::{CommandError, Controller, MoveError, PlacementStatus};
-use cluster::{Member, NodeId, PartitionCount, PartitionId};
+use crate::{CommandError, Controller, KeyspaceSpec, MoveError, PlacementStatus, RemakeError};
+use cluster::{KeyspaceKind, Member, NodeId, PartitionCount, PartitionId};
 use machine::Instant;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -263,4 +263,87 @@ fn an_operator_moves_a_replica_and_it_stays_there() {
     assert!(world.status().replicated);
     world.live_for(60 * SECOND);
     assert!(world.partition(0).members().contains(&other), "numbers of replicas move nothing back");
+}
+
+#[test]
+fn a_partition_is_split_where_it_was_asked_for_and_its_parts_can_move() {
+    let mut world = World::with_keyspace(4, 1, 3, 3);
+    let whole = world.partition(1);
+    let now = world.now;
+    assert_eq!(
+        world.controller.split(now, PartitionId(99), None),
+        Err(CommandError::NoPartition(PartitionId(99)))
+    );
+    world.controller.split(now, whole.id, None).unwrap();
+    world.live_until(|world| world.map().partitions.len() == 4);
+    let map = world.map();
+    let (first, second) = (&map.partitions[1], &map.partitions[2]);
+    assert_eq!((first.first, second.last), (whole.first, whole.last));
+    assert_eq!(first.last.0 + 1, second.first.0);
+    let set = |it: &[NodeId]| it.iter().copied().collect::<BTreeSet<_>>();
+    assert_eq!(set(first.members()), set(whole.members()));
+    assert_eq!(set(second.members()), set(whole.members()));
+    assert_ne!(first.tail(), second.tail(), "roles fall to others");
+    // Nodes have two shards each.
+    assert!([first.id, second.id].iter().all(|id| id.0 > 3 && id.0 % 2 == whole.id.0 % 2));
+    world.live_for(SECOND);
+    assert!(world.status().covered, "{:?}", world.status());
+    // Now one node has more replicas than the others, and gives one of a part away.
+    world.live_for(10 * SECOND);
+    let held = world.replicas_held();
+    assert_eq!(held, [3; 4], "{:?}", world.status().decisions);
+    let moved =
+        world.map().partitions.into_iter().find(|it| set(it.members()) != set(&whole.chain));
+    assert!(moved.is_some() && world.status().replicated);
+}
+
+#[test]
+fn a_split_that_cannot_be_is_refused_with_the_reason() {
+    let mut world = World::with_keyspace(3, 1, 1, 3);
+    let now = world.now;
+    let spec = KeyspaceSpec {
+        kind: KeyspaceKind::Range { prefix: b"u".to_vec() },
+        ..super::world::hash("ranged", 1, 3)
+    };
+    world.controller.create_keyspace(now, spec).unwrap();
+    world.live_for(3 * SECOND);
+    let id = world.map().partitions[1].id;
+    let mut split = |at: Option<&[u8]>| world.controller.split(now, id, at);
+    assert_eq!(split(None), Err(CommandError::Remake(id, RemakeError::Where)));
+    for outside in [&b"a"[..], b"u", b""] {
+        assert_eq!(split(Some(outside)), Err(CommandError::Remake(id, RemakeError::Outside)));
+    }
+    split(Some(b"um")).unwrap();
+    assert_eq!(split(Some(b"uz")), Err(CommandError::Remake(id, RemakeError::Changing)));
+    world.live_for(3 * SECOND);
+    assert_eq!(world.map().partitions.len(), 3);
+}
+
+#[test]
+fn neighbours_with_the_same_nodes_become_one() {
+    let mut world = World::with_keyspace(3, 1, 2, 3);
+    let [one, other] = [0, 1].map(|index| world.partition(index).id);
+    let now = world.now;
+    let merge = |world: &mut World, one, other| world.controller.merge(now, (one, other));
+    let refused = CommandError::Remake(one, RemakeError::OtherShards(other));
+    assert_eq!(merge(&mut world, one, other), Err(refused), "nodes have two shards");
+    world.controller.split(now, one, None).unwrap();
+    world.live_until(|world| world.map().partitions.len() == 3);
+    let parts = world.map().partitions;
+    let apart = CommandError::Remake(parts[0].id, RemakeError::NotNeighbours(other));
+    assert_eq!(merge(&mut world, parts[0].id, other), Err(apart));
+    world.live_for(SECOND);
+    let now = world.now;
+    // In either order.
+    world.controller.merge(now, (parts[1].id, parts[0].id)).unwrap();
+    world.live_until(|world| world.map().partitions.len() == 2);
+    let joint = world.partition(0);
+    assert_eq!((joint.first, joint.last), (parts[0].first, parts[1].last));
+    let origins: Vec<_> = joint.made.iter().flat_map(|it| &it.origins).collect();
+    assert_eq!(
+        origins.iter().map(|it| it.partition).collect::<Vec<_>>(),
+        [parts[0].id, parts[1].id]
+    );
+    world.live_for(SECOND);
+    assert!(world.status().covered && world.status().replicated, "{:?}", world.status());
 }

@@ -10,4 +10,4 @@ mod step;
 mod walk;
 
 pub use model::{Model, Notes};
-pub use step::{Change, Draw, Step};
+pub use step::{Change, Draw, Step, keyspaces};

@@ -1,8 +1,9 @@
 //! The engine that keeps everything in memory and loses it with the process.
 //!
-//! One shard owns it alone: no lock, no sharing. Each partition has a table of its own: a hash
-//! table for keys without order, placed by the keyhash the request brought along, and a tree for
-//! keys in order.
+//! One shard owns it alone: no lock, no sharing. Keys in order are in one tree for each keyspace.
+//! Those without are in hash tables, placed by the keyhash that the request brought along; each
+//! table has a slice of the match values, so that none grows so large that its growing is felt.
+//! Partitions are nothing to it but bounds: they may be split and merged, and no record moves.
 //!
 //! A hash table has no order, and scans and walks must be able to begin anywhere in that of match
 //! values: beside it stands an index by match value. Keys that share one (of a tag, parts of a big
@@ -17,7 +18,6 @@
 //! the node has ([`MemoryLimit`](crate::MemoryLimit)).
 
 mod block;
-mod detached;
 mod due;
 mod index;
 mod order;
@@ -31,27 +31,26 @@ pub use walk::Cursor;
 
 use crate::engine::{Area, Engine, EngineError, Interval, KeyRef, Record};
 use block::Block;
-use cluster::{KeyspaceId, Match, PartitionId, StoreId};
-use detached::Detached;
+use cluster::{Keyspace, KeyspaceId, Match, PartitionId, StoreId};
 use due::{Due, DuePlace, due_bytes};
 use hashbrown::HashTable;
-use order::{OrderedKey, Placed};
+use order::{OrderedKey, Placed, Tree};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
-use table::{Hashed, bytes_of, ordered_bytes};
+use table::{Hashed, Slice, bytes_of, ordered_bytes};
 use wire::big::time_of;
 
 /// The store of one shard, in memory.
 pub struct MemoryEngine {
     store_id: StoreId,
     hashed: HashTable<Hashed>,
-    ordered: BTreeMap<PartitionId, BTreeMap<OrderedKey, Block>>,
+    ordered: BTreeMap<KeyspaceId, Tree>,
+    /// Those that it has heard of, to tell match values.
+    keyspaces: BTreeMap<KeyspaceId, Keyspace>,
     due: BTreeMap<Due, DuePlace>,
     len: usize,
-    /// What all records take, those of partitions that are being cleared as well.
+    /// What all records take.
     bytes: usize,
-    /// Partitions that are being cleared: their entries in `due` go with their records.
-    detached: BTreeMap<PartitionId, Detached>,
 }
 
 impl MemoryEngine {
@@ -62,29 +61,41 @@ impl MemoryEngine {
             store_id,
             hashed: HashTable::new(),
             ordered: BTreeMap::new(),
+            keyspaces: BTreeMap::new(),
             due: BTreeMap::new(),
             len: 0,
             bytes: 0,
-            detached: BTreeMap::new(),
         }
     }
 
     #[inline]
     fn find(&self, key: &KeyRef<'_>) -> Option<&Block> {
-        if key.ordered {
-            self.find_ordered(key.partition, key.match_value, key.key)
+        let KeyRef { keyspace, match_value, keyhash, key, ordered, .. } = *key;
+        if ordered {
+            self.find_ordered(keyspace, match_value, key)
         } else {
-            self.table(key.partition)?.find(key.match_value, key.keyhash, key.key)
+            self.find_hashed(keyspace, match_value, keyhash, key)
         }
     }
 
     #[inline]
-    fn table(&self, partition: PartitionId) -> Option<&Hashed> {
-        self.hashed.find(partition_hash(partition), |table| table.partition == partition)
+    fn find_hashed(
+        &self,
+        keyspace: KeyspaceId,
+        at: Match,
+        keyhash: u64,
+        key: &[u8],
+    ) -> Option<&Block> {
+        self.table(Slice::of(keyspace, at))?.find(at, keyhash, key)
     }
 
-    fn find_ordered(&self, partition: PartitionId, at: Match, key: &[u8]) -> Option<&Block> {
-        self.ordered.get(&partition)?.get(&(at, key) as &dyn Placed)
+    #[inline]
+    fn table(&self, slice: Slice) -> Option<&Hashed> {
+        self.hashed.find(slice.hash(), |table| table.slice == slice)
+    }
+
+    fn find_ordered(&self, keyspace: KeyspaceId, at: Match, key: &[u8]) -> Option<&Block> {
+        self.ordered.get(&keyspace)?.get(&(at, key) as &dyn Placed)
     }
 
     /// Stores the record and returns the expiry of the one it replaced.
@@ -94,15 +105,12 @@ impl MemoryEngine {
 
     #[inline]
     fn put_hashed(&mut self, key: &KeyRef<'_>, record: &Record<'_>) -> Option<u64> {
-        let KeyRef { partition, match_value, keyhash, key, .. } = *key;
+        let KeyRef { keyspace, match_value, keyhash, key, .. } = *key;
+        let slice = Slice::of(keyspace, match_value);
         let table = self
             .hashed
-            .entry(
-                partition_hash(partition),
-                |table| table.partition == partition,
-                |table| partition_hash(table.partition),
-            )
-            .or_insert_with(|| Hashed::new(partition))
+            .entry(slice.hash(), |table| table.slice == slice, |table| table.slice.hash())
+            .or_insert_with(|| Hashed::new(slice))
             .into_mut();
         let Some(block) = table.find_mut(match_value, keyhash, key) else {
             self.bytes += table.insert(match_value, keyhash, key, record);
@@ -116,8 +124,8 @@ impl MemoryEngine {
     }
 
     fn put_ordered(&mut self, key: &KeyRef<'_>, record: &Record<'_>) -> Option<u64> {
-        let KeyRef { partition, match_value, key, .. } = *key;
-        let tree = self.ordered.entry(partition).or_default();
+        let KeyRef { keyspace, match_value, key, .. } = *key;
+        let tree = self.ordered.entry(keyspace).or_default();
         if let Some(block) = tree.get_mut(&(match_value, key) as &dyn Placed) {
             let before_ms = block.expiry_ms();
             self.bytes -= block.allocated_bytes();
@@ -131,21 +139,20 @@ impl MemoryEngine {
         None
     }
 
-    /// Takes the record out; a partition that runs empty gives its memory back.
+    /// Takes the record out; a table that runs empty gives its memory back.
     fn take(&mut self, key: &KeyRef<'_>) -> Option<Block> {
-        let KeyRef { partition, match_value, keyhash, key, ordered, .. } = *key;
+        let KeyRef { keyspace, match_value, keyhash, key, ordered, .. } = *key;
         if ordered {
-            let tree = self.ordered.get_mut(&partition)?;
+            let tree = self.ordered.get_mut(&keyspace)?;
             let block = tree.remove(&(match_value, key) as &dyn Placed)?;
             if tree.is_empty() {
-                self.ordered.remove(&partition);
+                self.ordered.remove(&keyspace);
             }
             return Some(block);
         }
-        let mut table = self
-            .hashed
-            .find_entry(partition_hash(partition), |table| table.partition == partition)
-            .ok()?;
+        let slice = Slice::of(keyspace, match_value);
+        let found = self.hashed.find_entry(slice.hash(), |table| table.slice == slice);
+        let mut table = found.ok()?;
         let block = table.get_mut().take(match_value, keyhash, key);
         if table.get().len() == 0 {
             table.remove();
@@ -153,43 +160,46 @@ impl MemoryEngine {
         block
     }
 
-    /// Takes a partition out of sight; what it takes in memory stays for now.
-    fn detach(&mut self, area: &Area) -> Detached {
-        let Area { keyspace, partition, ordered, .. } = *area;
-        let detached = if ordered {
-            Detached::ordered(keyspace, self.ordered.remove(&partition).unwrap_or_default())
-        } else {
-            let of_partition = |table: &Hashed| table.partition == partition;
-            let found = self.hashed.find_entry(partition_hash(partition), of_partition);
-            let table = found.map_or_else(|_| Hashed::new(partition), |table| table.remove().0);
-            Detached::hashed(keyspace, table)
-        };
-        self.len -= detached.len();
-        detached
-    }
-
-    /// Clears a piece of a partition, and says the keys that it forgets. The first piece takes all
-    /// of the partition out of sight. Each takes as long as it takes to give the memory of its
-    /// records back, and for each with an expiry to find its entry among those of all partitions.
+    /// Clears a piece of a partition, and says the keys that it forgets.
     pub fn clear_with(
         &mut self,
         area: &Area,
         at_most: usize,
         mut forgotten: impl FnMut(&[u8]),
     ) -> ControlFlow<()> {
-        let partition = area.partition;
-        let known = self.detached.remove(&partition);
-        let mut detached = known.unwrap_or_else(|| self.detach(area));
-        for _ in 0..at_most {
-            let Some((bytes, due)) = detached.forget_one(partition, &mut forgotten) else { break };
-            self.bytes -= bytes;
-            due.iter().for_each(|due| self.remove_due(due));
+        let mut found: Vec<(Match, u64, Box<[u8]>)> = Vec::new();
+        let flow = self.visit_places(area, &mut Cursor::new(area), |at, keyhash, key, _| {
+            if found.len() == at_most {
+                return ControlFlow::Break(());
+            }
+            found.push((at, keyhash, key.into()));
+            ControlFlow::Continue(())
+        });
+        let Area { keyspace, partition, ordered, .. } = *area;
+        for (match_value, keyhash, key) in &found {
+            forgotten(key);
+            let (match_value, keyhash) = (*match_value, *keyhash);
+            self.remove(&KeyRef { keyspace, partition, ordered, match_value, keyhash, key });
         }
-        if detached.len() == 0 {
-            return ControlFlow::Continue(());
+        flow
+    }
+
+    /// Visits the next records of a walk with a match value of their table and the keyhash that
+    /// they are found by.
+    fn visit_places(
+        &self,
+        area: &Area,
+        cursor: &mut Cursor,
+        mut visit: impl FnMut(Match, u64, &[u8], &Block) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        if area.ordered {
+            return cursor.go_on_in_order(area, self.ordered.get(&area.keyspace), &mut visit);
         }
-        self.detached.insert(partition, detached);
-        ControlFlow::Break(())
+        let keyspace = self.keyspaces.get(&area.keyspace);
+        for slice in Slice::all_from(area, cursor.at()) {
+            cursor.go_on(area, keyspace, (slice, self.table(slice)), &mut visit)?;
+        }
+        ControlFlow::Continue(())
     }
 
     fn unschedule(&mut self, key: &KeyRef<'_>, expiry_ms: u64) {
@@ -203,12 +213,6 @@ impl MemoryEngine {
         let was_there = self.due.remove(due);
         assert!(was_there.is_some(), "every record with an expiry is in the due index");
     }
-}
-
-/// Partition ids are small and dense, and all of a shard's are alike modulo the number of shards.
-#[inline]
-fn partition_hash(partition: PartitionId) -> u64 {
-    machine::mix(u64::from(partition.0))
 }
 
 impl Engine for MemoryEngine {
@@ -246,20 +250,20 @@ impl Engine for MemoryEngine {
         interval: &Interval<'_>,
         mut visit: impl FnMut(&[u8], Record<'_>) -> ControlFlow<()>,
     ) {
-        if !interval.keyspace.is_ordered() {
-            if let Some(table) = self.table(interval.partition) {
-                table.scan(interval, visit);
-            }
-            return;
-        }
-        let Some(tree) = self.ordered.get(&interval.partition) else { return };
-        let Some(mut range) = order::range(tree, interval) else { return };
-        let mut visit_one = |(at, block): (&OrderedKey, &Block)| visit(at.key(), block.record());
         // Whether the visitor broke off or the range ended is the same to the caller.
-        let _ = if interval.reverse {
-            range.rev().try_for_each(&mut visit_one)
+        let _ = if interval.keyspace.is_ordered() {
+            let Some(tree) = self.ordered.get(&interval.keyspace.id) else { return };
+            let Some(mut range) = order::range(tree, interval) else { return };
+            let mut visit_one =
+                |(at, block): (&OrderedKey, &Block)| visit(at.key(), block.record());
+            if interval.reverse {
+                range.rev().try_for_each(&mut visit_one)
+            } else {
+                range.try_for_each(&mut visit_one)
+            }
         } else {
-            range.try_for_each(&mut visit_one)
+            let mut tables = Slice::all_in(interval).filter_map(|slice| self.table(slice));
+            tables.try_for_each(|table| table.scan(interval, &mut visit))
         };
     }
 
@@ -272,38 +276,36 @@ impl Engine for MemoryEngine {
         for (due, place) in due {
             let found = match *place {
                 DuePlace::Hashed(at, keyhash) => {
-                    let table = self.table(due.partition);
-                    table.and_then(|table| table.find(at, keyhash, &due.key))
+                    self.find_hashed(due.keyspace, at, keyhash, &due.key)
                 }
-                DuePlace::Ordered(at) => self.find_ordered(due.partition, at, &due.key),
+                DuePlace::Ordered(at) => self.find_ordered(due.keyspace, at, &due.key),
             };
-            let Some(block) = found else {
-                let leaves = self.detached.contains_key(&due.partition);
-                assert!(leaves, "the due index names records that are there");
-                continue;
-            };
+            let block = found.expect("the due index names records that are there");
             if visit(due.keyspace, &due.key, block.record()).is_break() {
                 return;
             }
         }
     }
 
+    fn meet_keyspace(&mut self, keyspace: &Keyspace) {
+        self.keyspaces.insert(keyspace.id, keyspace.clone());
+    }
+
     fn walk(&self, area: &Area) -> Cursor {
-        if area.ordered { Cursor::ordered(area.first) } else { Cursor::hashed() }
+        Cursor::new(area)
     }
 
     fn walk_on(
         &self,
         area: &Area,
         cursor: &mut Cursor,
-        visit: impl FnMut(&[u8], Record<'_>) -> ControlFlow<()>,
+        mut visit: impl FnMut(&[u8], Record<'_>) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
-        cursor.go_on(self.table(area.partition), self.ordered.get(&area.partition), visit)
+        self.visit_places(area, cursor, |_, _, key, block| visit(key, block.record()))
     }
 
     fn walked(&self, area: &Area, cursor: &Cursor) -> u16 {
-        let in_tree = self.ordered.get(&area.partition).map_or(0, BTreeMap::len);
-        cursor.walked(self.table(area.partition).map_or(in_tree, Hashed::len))
+        cursor.at().map_or(1_000, |at| area.thousandths_before(at))
     }
 
     fn clear_on(&mut self, area: &Area, at_most: usize) -> ControlFlow<()> {

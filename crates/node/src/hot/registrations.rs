@@ -55,6 +55,11 @@ impl Registrations {
         self.table.len() - self.unregistered
     }
 
+    /// The last change of each key's registration, by key.
+    pub(crate) fn all(&self) -> impl Iterator<Item = (&[u8], &Registration)> {
+        self.table.iter().map(|(key, registration)| (&**key, registration))
+    }
+
     /// All that are hot, by key.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&[u8], &Registration)> {
         self.between(Bound::Unbounded, Bound::Unbounded)

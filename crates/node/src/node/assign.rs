@@ -46,10 +46,11 @@ impl<E: Engine> Node<E> {
         self.shard.hot.orders.age(&mut self.shard.engine, assignment.aged, installed);
         self.copy_budget.bytes_per_s = assignment.copy_bytes_per_s;
         for keyspace in &assignment.keyspaces {
-            self.shard.engine.name_keyspace(keyspace.id, &keyspace.name);
+            self.shard.engine.meet_keyspace(keyspace);
         }
         let directory = ClusterView::new(assignment, self.config.shard);
         let kept = mine.extract_if(.., |it| it.kept_since(assignment.node).is_some()).collect();
+        self.make_of_others(now, &directory, &mine);
         self.forget_others(now, &directory, &mine, kept);
         let mut rows: BTreeMap<KeyspaceId, Vec<_>> = BTreeMap::new();
         for partition in &mine {
@@ -113,7 +114,10 @@ impl<E: Engine> Node<E> {
         self.copies.retain(|id, _| replicas.contains_key(id));
         self.replica_records.vacate(|record| keeps || stays(record) || rests(record));
         for partition in mine {
-            self.replica_records.forget_all(&mut self.shard.engine, partition.id);
+            let Partition { id, keyspace, first, last, .. } = **partition;
+            let ordered = directory.keyspace(keyspace).is_some_and(Keyspace::is_ordered);
+            let area = Area { keyspace, partition: id, ordered, first, last };
+            self.replica_records.forget_all(&mut self.shard.engine, &area);
         }
         self.next_vacating = self.next_vacating.max(now);
         self.syncs.see_replicas();

@@ -193,7 +193,9 @@ impl Replica {
             } else {
                 (ctx.engine.written(at), None, None)
             };
-            self.digest.change::<E>(at, written, record);
+            if let Some(digest) = &mut self.digest {
+                digest.change::<E>(at, written, record);
+            }
             if E::OWNS {
                 if !ctx.mutant.is(Mutant::MiscountKeys) || !record.tombstone {
                     self.totals.replace::<E>(at, (counts, written), record);

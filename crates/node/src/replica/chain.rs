@@ -164,7 +164,9 @@ impl Replica {
             self.commit_if_durable(ctx, version);
             return Ok(());
         }
-        if !self.knows_bases(ctx, write) {
+        // Who came back may lack them for good: it is compared with the others before they open.
+        let lacks_them = self.unites() && self.base.is_some() && write.is_based();
+        if !lacks_them && !self.knows_bases(ctx, write) {
             return Err(DropReason::OutOfOrder);
         }
         if ctx.refuses_writes() {

@@ -106,9 +106,10 @@ impl Replica {
             epoch: self.member.epoch(),
             newest: self.last_version,
             history: self.history.sum(),
-            digest: self.digest.0,
+            digest: self.digest.map(|digest| digest.0),
             collected: self.collected,
             base: self.base,
+            delegated: self.delegations.any_present(),
         }
     }
 

@@ -113,8 +113,14 @@ impl Pending {
     }
 
     pub(crate) fn set_unsynced(&mut self, unsynced: Places) {
-        let ChainWrite { version, .. } = ChainWrite::of(&self.header);
-        ChainWrite { version, unsynced }.put(&mut self.header);
+        let write = ChainWrite::of(&self.header);
+        ChainWrite { unsynced, ..write }.put(&mut self.header);
+    }
+
+    /// Says whether what it was computed from is committed at a sender.
+    pub(crate) fn set_based(&mut self, based: bool) {
+        let write = ChainWrite::of(&self.header);
+        ChainWrite { based: based.into(), ..write }.put(&mut self.header);
     }
 
     /// These have it on disk.

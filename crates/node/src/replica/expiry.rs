@@ -116,8 +116,8 @@ impl Replica {
                 Surveyed::Part(key) => {
                     PartKey::parse(&key).into_iter().for_each(|part| self.found_part(ctx, part));
                 }
-                Surveyed::Through(digest) if digest != self.digest => {
-                    self.digest = digest;
+                Surveyed::Through(digest) if Some(digest) != self.digest => {
+                    self.digest = Some(digest);
                     self.note_counters(ctx.engine);
                 }
                 Surveyed::Through(_) => {}

@@ -248,7 +248,7 @@ impl Replica {
             count: 0,
             ..*request
         };
-        ChainWrite { version, unsynced: 0 }.put(&mut header);
+        ChainWrite { version, unsynced: 0, based: 0 }.put(&mut header);
         let write = Write { header, fixed, key, value };
         if self.member.is_last() && !self.must_wait(ctx, &write) {
             self.commit(ctx, &write, Waits::Turn);

@@ -73,6 +73,24 @@ impl History {
         }
     }
 
+    /// Takes in what is committed of a partition that this one is made of. Members that held the
+    /// same of all of them have the same sum then, and others have not.
+    pub(crate) fn unite(&mut self, other: &Self) {
+        self.stable = self.stable.max(other.stable);
+        self.sum = self.sum.wrapping_add(other.sum);
+        self.above.extend(other.above.keys().map(|version| (*version, false)));
+        let stable = self.stable;
+        self.above.retain(|version, _| *version > stable);
+    }
+
+    /// Keeps all on record that is committed above `stable`.
+    pub(crate) fn keep_all<E: Engine>(&mut self, engine: &mut E, partition: PartitionId) {
+        for (version, recorded) in &mut self.above {
+            *recorded = true;
+            engine.note(partition, &committed_name(*version), Some(&[]));
+        }
+    }
+
     /// Every version up to this one is committed on every member. Says whether that is news.
     pub(crate) fn raise(&mut self, stable: Version) -> bool {
         if stable <= self.stable {

@@ -234,7 +234,7 @@ mod tests {
 
     fn write<'a>(version: u64, base: u64, key: &'a [u8], effect: Effect) -> Write<'a> {
         let mut header = Header { client: 7, seq: version, ..Header::default() };
-        wire::ChainWrite { version: Version::new(version), unsynced: 0 }.put(&mut header);
+        wire::ChainWrite { version: Version::new(version), unsynced: 0, based: 0 }.put(&mut header);
         let fixed = ChainWriteBody {
             base: Version::new(base),
             effect: effect as u8,

@@ -38,8 +38,12 @@ impl Replica {
     ) -> Option<()> {
         match name.split_first()? {
             (b'c', []) => {
-                let [last, stable, sum, collected, digest] = words(note)?;
-                self.digest = Digest(digest);
+                let (counters, digest) = note.split_at_checked(COUNTERS_LEN)?;
+                let [last, stable, sum, collected] = words(counters)?;
+                self.digest = match words(digest) {
+                    Some([digest]) => Some(Digest(digest)),
+                    None => words::<0>(digest).map(|_| None)?,
+                };
                 let [last, stable, collected] = [last, stable, collected].map(Version::new);
                 self.restore_counters(last, (stable, sum), collected);
             }
@@ -109,17 +113,23 @@ impl Replica {
     /// keep what was not synced yet, and a version must not be given out twice.
     pub(crate) fn note_counters<E: Engine>(&mut self, engine: &mut E) {
         let (stable, sum) = (self.history.stable(), self.history.sum());
-        let mut note = [0; 40];
         let [last, stable, collected] =
             [self.last_version, stable, self.collected].map(Version::get);
-        let words = [last, stable, sum, collected, self.digest.0];
+        let (mut note, mut len) = ([0; COUNTERS_LEN + 8], 0);
+        let counters = [last, stable, sum, collected].into_iter();
+        let words = counters.chain(self.digest.map(|digest| digest.0));
         for (to, word) in note.chunks_exact_mut(8).zip(words) {
             to.copy_from_slice(&word.to_be_bytes());
+            len += to.len();
         }
-        engine.note(self.member.id(), b"c", Some(&note));
+        let note = note.get(..len).expect("as many as were written");
+        engine.note(self.member.id(), b"c", Some(note));
         self.history.drop_summed(engine, self.member.partition.id);
     }
 }
+
+/// Counters of a partition, without its digest, which may not be known.
+const COUNTERS_LEN: usize = 32;
 
 /// So many numbers, and nothing else.
 fn words<const N: usize>(bytes: &[u8]) -> Option<[u64; N]> {

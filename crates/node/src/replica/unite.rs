@@ -8,7 +8,7 @@
 use crate::engine::Engine;
 use crate::replica::Replica;
 use crate::replica::places::{Union, place_bit};
-use crate::replica::write::Write;
+use crate::replica::write::{Pending, Write};
 use crate::shard::context::Context;
 use cluster::Mutant;
 use wire::{ChainAnswer, ChainOffer, ChainWrite, DropReason, Header, Op, Version};
@@ -43,10 +43,17 @@ impl Replica {
         let based = !self.pending.has_base_of(&write);
         let mut header = Header { op: Op::ChainOffer as u8, ..write.header };
         self.member.address(ctx, &mut header, 0);
-        ChainWrite { version, unsynced: 0 }.put(&mut header);
+        ChainWrite { version, unsynced: 0, based: 0 }.put(&mut header);
         ChainOffer { version, based: based.into() }.put(&mut header);
         let offer = Write { header, ..write };
         ctx.out.push(to, |out| offer.emit(out));
+    }
+
+    /// Whether a pending write is sent on as one whose bases are committed here, or at a member
+    /// before: who came back without them is not to wait for them.
+    pub(crate) fn is_sent_as_based(&self, version: Version) -> bool {
+        let write = self.pending.get(version).filter(|_| self.unites()).map(Pending::write);
+        write.is_some_and(|write| write.is_based() || !self.pending.has_base_of(&write))
     }
 
     /// A member has a write that this head may not have.
@@ -74,7 +81,7 @@ impl Replica {
             return Err(DropReason::OutOfOrder);
         }
         let mut header = Header { op: Op::ChainWrite as u8, count: 0, ..offer.header };
-        ChainWrite { version, unsynced: 0 }.put(&mut header);
+        ChainWrite { version, unsynced: 0, based: 0 }.put(&mut header);
         self.pend(ctx, &Write { header, ..*offer });
         self.note_counters(ctx.engine);
         self.send_on(ctx, version);

@@ -42,6 +42,12 @@ impl Write<'_> {
         ChainWrite::of(&self.header).version
     }
 
+    /// Whether a member that sent it on in a closed chain has committed all that it was computed
+    /// from.
+    pub(crate) fn is_based(&self) -> bool {
+        ChainWrite::of(&self.header).based != 0
+    }
+
     /// The low-water mark of its client.
     pub(crate) fn floor(&self) -> u64 {
         self.header.seq.saturating_sub(u64::from(self.header.lag))

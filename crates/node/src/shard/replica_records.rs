@@ -205,14 +205,25 @@ impl ReplicaRecords {
         }
     }
 
-    /// Forgets all that is held of a partition without a replica record, in one go. What was
-    /// decided before is made durable first, as [`forget_piece`](Self::forget_piece) wants it.
-    pub(crate) fn forget_all<E: Engine>(&mut self, engine: &mut E, partition: PartitionId) {
-        let Some(area) = self.vacating.get(&partition) else { return };
-        // A failure is said again by every sync that follows, so it is not lost.
-        let _ = engine.sync();
-        while engine.clear_on(area, usize::MAX).is_break() {}
-        self.forgotten(engine, partition);
+    /// What was held of a partition in these bounds is another's now.
+    pub(crate) fn give_away<E: Engine>(&mut self, engine: &mut E, from: PartitionId, area: &Area) {
+        if let Some(record) = self.replica_records.get(&from).copied() {
+            self.take(engine, ReplicaRecord { area: record.area.without(area), ..record });
+        }
+    }
+
+    /// Forgets all that is held without a replica record of a partition that is taken now, by
+    /// whatever names it is held, in one go. What was decided before is made durable first, as
+    /// [`forget_piece`](Self::forget_piece) wants it.
+    pub(crate) fn forget_all<E: Engine>(&mut self, engine: &mut E, taken: &Area) {
+        let is_in_the_way = |it: &&Area| it.partition == taken.partition || it.overlaps(taken);
+        let found: Vec<Area> = self.vacating.values().filter(is_in_the_way).copied().collect();
+        for area in found {
+            // A failure is said again by every sync that follows, so it is not lost.
+            let _ = engine.sync();
+            while engine.clear_on(&area, usize::MAX).is_break() {}
+            self.forgotten(engine, area.partition);
+        }
     }
 
     /// Nothing is held of it any more, so nothing need be on record; both go with the next sync.

@@ -21,7 +21,7 @@ impl Chain {
             key_len: 1,
             ..self.stamped(Op::Put, b"k", 0)
         };
-        ChainWrite { version: Version::new(version), unsynced: 0 }.put(&mut header);
+        ChainWrite { version: Version::new(version), unsynced: 0, based: 0 }.put(&mut header);
         let key_len = u16::from(matches!(op, Op::ChainWrite | Op::ChainExpire));
         self.forge_as((from, to), &Header { op: op as u8, key_len, ..header }, parts);
     }
@@ -210,7 +210,8 @@ fn no_forged_number_ends_a_node_and_later_writes_still_work() {
                 key_len,
                 ..chain.stamped(Op::Put, b"k", 0)
             };
-            ChainWrite { version: Version::new(extremes[pick(7)]), unsynced: 0 }.put(&mut header);
+            ChainWrite { version: Version::new(extremes[pick(7)]), unsynced: 0, based: 0 }
+                .put(&mut header);
             chain.forge_as(way, &header, payload);
             chain.wires.clear();
         }
@@ -310,7 +311,7 @@ fn no_number_in_any_place_of_any_packet_ends_a_node() {
             let mut stamped = chain.stamped(op, b"k", 1);
             stamped.set_chain([0, 1, 2]);
             stamped.chain_pos = u8::try_from(position).unwrap();
-            ChainWrite { version: Version::new(1), unsynced: 0 }.put(&mut stamped);
+            ChainWrite { version: Version::new(1), unsynced: 0, based: 0 }.put(&mut stamped);
             let mut bytes = [0; HEADER_LEN];
             stamped.write(&mut bytes);
             for (at, len) in (4..HEADER_LEN).flat_map(|at| [1, 2, 4, 8].map(|len| (at, len))) {

@@ -36,7 +36,7 @@ pub use redis::RedisBackend;
 pub use sight::{TRIES_MAX, TRY_EVERY};
 pub use url::{BackendUrl, NoBackendUrl};
 
-use cluster::{ClockAhead, KeyspaceId, Match, PartitionId, StoreId};
+use cluster::{ClockAhead, Keyspace, KeyspaceId, Match, PartitionId, StoreId};
 use listing::Listing;
 use node::engine::memory::{Cursor, MemoryEngine};
 use node::engine::{Area, Engine, EngineError, Interval, KeyRef, Record, Written};
@@ -79,9 +79,10 @@ impl<B: Backend> BackendEngine<B> {
     /// An engine over a backend that has kept this.
     #[must_use]
     pub fn new(backend: B, kept: Kept) -> Self {
-        let Kept { index, notes, spaces, hidden, unlisted } = kept;
+        let Kept { index, notes, spaces, hidden, unlisted, old } = kept;
         let sight = Sight::new(backend);
-        let (clearing, changes, refused) = (BTreeSet::new(), Changes::default(), None);
+        let (clearing, mut changes, refused) = (BTreeSet::new(), Changes::default(), None);
+        old.into_iter().for_each(|old| changes.move_old(old, &index));
         let (sight, undo) = (RefCell::new(sight), Undo::default());
         let listing = Listing::of(unlisted);
         Self { index, notes, spaces, hidden, clearing, listing, changes, undo, refused, sight }
@@ -226,9 +227,20 @@ impl<B: Backend> Engine for BackendEngine<B> {
         self.sight.get_mut().backend_mut().set_clock(ahead);
     }
 
-    fn name_keyspace(&mut self, keyspace: KeyspaceId, name: &str) {
-        if self.spaces.learn(keyspace, name) {
-            self.changes.name_keyspace(keyspace, name);
+    fn meet_keyspace(&mut self, keyspace: &Keyspace) {
+        self.index.meet_keyspace(keyspace);
+        if self.spaces.learn(keyspace.id, &keyspace.name) {
+            self.changes.name_keyspace(keyspace.id, &keyspace.name);
+        }
+    }
+
+    /// Whether it shows what was there before, and whether all of that is listed.
+    fn inherit(&mut self, from: PartitionId, to: PartitionId) {
+        if self.hidden.contains(&from) {
+            self.hide_found(to);
+        }
+        if self.listing.concerns(from) {
+            self.begin_listing(to);
         }
     }
 
@@ -296,7 +308,7 @@ impl<B: Backend> Engine for BackendEngine<B> {
             self.remember(key);
             self.index.remove(key);
             let name = self.spaces.name(key.keyspace, key.key);
-            self.changes.remove(key.keyspace, key.partition, key.key, name);
+            self.changes.remove(key.keyspace, key.key, name);
             self.changes.only_cleared = false;
         }
     }
@@ -375,7 +387,6 @@ impl<B: Backend> Engine for BackendEngine<B> {
         self.index.walked(area, cursor)
     }
 
-    /// The first piece takes all of the partition out of sight.
     fn clear_on(&mut self, area: &Area, at_most: usize) -> ControlFlow<()> {
         let (partition, at_most) = (area.partition, at_most.min(CLEARED_MAX));
         let was_empty = self.changes.is_empty();
@@ -383,7 +394,7 @@ impl<B: Backend> Engine for BackendEngine<B> {
         let (changes, spaces) = (&mut self.changes, &self.spaces);
         let cleared = self.index.clear_with(area, left, |key| {
             let name = spaces.name(area.keyspace, key);
-            changes.remove(area.keyspace, partition, key, name);
+            changes.remove(area.keyspace, key, name);
         });
         self.changes.only_cleared |= was_empty;
         if cleared.is_continue() && !self.notes.contains_key(&partition) {

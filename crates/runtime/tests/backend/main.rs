@@ -4,7 +4,7 @@ mod busy;
 mod full;
 
 use cluster::{HotPolicy, Keyspace, KeyspaceId, KeyspaceKind, Match, NodeId, PartitionId, StoreId};
-use node::engine::conformance::{Change, Draw, Model, Notes, Step};
+use node::engine::conformance::{Change, Draw, Model, Notes, Step, keyspaces};
 use node::engine::{Engine, Interval, KeyRef, Record};
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
@@ -50,8 +50,8 @@ fn open(server: &Server) -> BackendEngine<RedisBackend> {
 
 /// Names the keyspaces of the world that engines are checked in.
 fn name(engine: &mut impl Engine) {
-    for (id, name) in [(1, "default"), (2, "words"), (0x0102, "other")] {
-        engine.name_keyspace(KeyspaceId(id), name);
+    for (keyspace, name) in keyspaces().zip(["default", "words", "other"]) {
+        engine.meet_keyspace(&Keyspace { name: name.to_owned(), ..keyspace });
     }
 }
 

@@ -38,6 +38,8 @@ pub(crate) enum Fault {
     Leader,
     /// The store that they share is.
     Store,
+    /// Not a fault: an operator has a partition split, or two merged.
+    Split,
 }
 
 /// Something has caught up again.
@@ -77,7 +79,7 @@ pub(crate) enum Harm {
 }
 
 impl Fault {
-    const ALL: [Self; 18] = [
+    const ALL: [Self; 19] = [
         Self::Crash,
         Self::PowerCut,
         Self::ClientCrash,
@@ -96,6 +98,7 @@ impl Fault {
         Self::Leave,
         Self::Leader,
         Self::Store,
+        Self::Split,
     ];
 
     /// The mean time between two of these; zero: there are none.
@@ -119,6 +122,7 @@ impl Fault {
             Self::Leave => faults.leave_every,
             Self::Leader => faults.leader_every,
             Self::Store => faults.store_every,
+            Self::Split => faults.split_every,
             Self::Flood => Duration::ZERO,
         }
     }
@@ -203,6 +207,7 @@ impl World {
             Fault::Leave => self.ask_to_end(),
             Fault::Leader => self.trouble_leader(),
             Fault::Store => self.trouble_store(),
+            Fault::Split => self.split_or_merge(),
             Fault::Full => {
                 let node = self.any_node();
                 self.fill_up(node);

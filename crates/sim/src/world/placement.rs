@@ -1,8 +1,10 @@
 //! Looking at what a controller changes because of the load (G7 of the promises): nothing goes
 //! back, and nothing changes too often.
 
-use super::World;
-use cluster::{NodeId, PartitionId};
+use super::{Unit, World};
+use crate::actor::ORDERED_KEYS;
+use crate::role::Role;
+use cluster::{Keyspace, NodeId, PartitionId};
 use controller::{Controller, PlacementChange, PlacementDecision};
 use machine::Instant;
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,6 +13,9 @@ use std::time::Duration;
 /// A partition is left alone for so long after its first change, and for twice as long after each
 /// one more.
 const REST: Duration = Duration::from_secs(10);
+
+/// Partitions that a world may come to by splits.
+const PARTITIONS_MOST: usize = 16;
 
 /// What one controller has changed so far. Worlds do not last for ten minutes, after which a
 /// replica may go back.
@@ -39,6 +44,7 @@ impl Placed {
                 match change {
                     PlacementChange::Turn { .. } => counts[0] += 1,
                     PlacementChange::Move { .. } => counts[1] += 1,
+                    PlacementChange::Split { .. } | PlacementChange::Merge { .. } => {}
                 }
             }
         }
@@ -63,6 +69,41 @@ impl Placed {
 }
 
 impl World {
+    /// An operator has some partition split, or merged with the next, if it can be.
+    pub(super) fn split_or_merge(&mut self) {
+        let role = Role::Controller(self.leader);
+        if !self.process(role).is_free() || self.keyspaces.is_none() {
+            return;
+        }
+        let Some(map) = self.saved.as_ref().map(|saved| &saved.map) else { return };
+        let place = usize::try_from(self.rng.below(map.partitions.len() as u64));
+        let pair = place.ok().and_then(|place| map.partitions.get(place..)).unwrap_or_default();
+        let (Some(partition), next) = (pair.first().cloned(), pair.get(1).map(|it| it.id)) else {
+            return;
+        };
+        let keyspace = map.keyspaces.iter().find(|it| it.id == partition.keyspace);
+        let ordered = keyspace.is_some_and(Keyspace::is_ordered);
+        let many = map.partitions.len() >= PARTITIONS_MOST;
+        let merges = many || self.rng.chance(1, 3);
+        let at = ordered.then(|| format!("k{}", self.rng.below(ORDERED_KEYS)).into_bytes());
+        let local = self.local(role);
+        let master = self.controllers.get_mut(usize::from(self.leader));
+        let Some(controller) = master.and_then(|it| it.machine.as_mut()) else { return };
+        let id = partition.id;
+        let (done, what) = match next.filter(|_| merges) {
+            Some(next) => (controller.merge(local, (id, next)), "merge"),
+            None if many => return,
+            None => (controller.split(local, id, at.as_deref()), "split"),
+        };
+        if done.is_ok() {
+            let count =
+                if what == "merge" { &mut self.stats.merges } else { &mut self.stats.splits };
+            *count += 1;
+            self.note(format_args!("operator: {what} partition {id}"));
+            self.pump(Unit::Master(self.leader.into()));
+        }
+    }
+
     /// Looks at what a controller has changed because of the load.
     pub(super) fn look_at_placement(&mut self, index: usize) {
         let now = self.now;

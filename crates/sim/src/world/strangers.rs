@@ -58,8 +58,9 @@ impl World {
             matches!(op, Op::ChainWrite | Op::ChainAck | Op::ChainCommit | Op::ChainExpire)
         };
         let Some(op) = op.filter(judged) else { return };
-        let ChainWrite { version, unsynced } = ChainWrite::read(header);
-        ChainWrite { version: version.saturating_add(FAR), unsynced }.write(header);
+        let write = ChainWrite::read(header);
+        let version = write.version.saturating_add(FAR);
+        ChainWrite { version, ..write }.write(header);
         // The head, which sends writes, is also who says what is stable.
         if op == Op::ChainWrite && self.rng.chance(1, 2) {
             header.set_op(Op::ChainStable as u8);

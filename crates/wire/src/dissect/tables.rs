@@ -589,7 +589,7 @@ pub(super) static HEADER: [Field; 42] = [
         size: 1,
         shown: Shown::Number,
         when: &[When {
-            ops: &[81],
+            ops: &[64, 81],
             codes: &[],
             codes_from: 0,
             hop: 0x00,

@@ -268,6 +268,11 @@ impl Scan {
     }
 }
 
+/// All keyspaces of the little world.
+pub fn keyspaces() -> impl Iterator<Item = Keyspace> {
+    (0..).take(SPACES.len()).map(|space| keyspace(space).0)
+}
+
 /// All partitions of the little world.
 pub(super) fn areas() -> impl Iterator<Item = Area> {
     (0..).zip(&SPACES).flat_map(|(space, Space { firsts, .. })| {

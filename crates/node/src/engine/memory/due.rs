@@ -2,7 +2,7 @@
 
 use super::block::allocated;
 use crate::engine::KeyRef;
-use cluster::{KeyspaceId, Match, PartitionId};
+use cluster::{KeyspaceId, Match};
 use wire::big::time_of;
 
 /// A record with an expiry. Sorted by expiry first.
@@ -10,7 +10,6 @@ use wire::big::time_of;
 pub(super) struct Due {
     pub(super) expiry_ms: u64,
     pub(super) keyspace: KeyspaceId,
-    pub(super) partition: PartitionId,
     pub(super) key: Box<[u8]>,
 }
 
@@ -22,8 +21,7 @@ pub(super) enum DuePlace {
 
 impl Due {
     pub(super) fn new(key: &KeyRef<'_>, expiry_ms: u64) -> Self {
-        let (keyspace, partition) = (key.keyspace, key.partition);
-        Self { expiry_ms: time_of(expiry_ms), keyspace, partition, key: key.key.into() }
+        Self { expiry_ms: time_of(expiry_ms), keyspace: key.keyspace, key: key.key.into() }
     }
 }
 

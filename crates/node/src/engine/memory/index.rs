@@ -6,7 +6,7 @@
 
 use super::block::Block;
 use super::slot::Slot;
-use crate::engine::{Interval, Record};
+use crate::engine::Interval;
 use cluster::Match;
 use hashbrown::HashTable;
 use std::collections::BTreeSet;
@@ -44,11 +44,6 @@ impl Index {
         self.places.len()
     }
 
-    /// The places in their order, to be given up one by one.
-    pub(super) fn into_places(self) -> btree_set::IntoIter<(u64, u64)> {
-        self.places.into_iter()
-    }
-
     /// The groups of an interval, in its order.
     pub(super) fn groups<'t>(
         &'t self,
@@ -61,22 +56,22 @@ impl Index {
         Groups { places, slots, interval: *interval, next: None }
     }
 
-    /// Visits records in the order of (half, keyhash, key), from such a place on, until the visitor
-    /// breaks off: at the place that is then given.
+    /// Visits records in the order of (half, keyhash, key), from such a place to the end of a half,
+    /// until the visitor breaks off: at the place that is then given.
     pub(super) fn walk<'t>(
         &self,
         slots: &'t HashTable<Slot>,
-        from: Option<(u64, u64, &[u8])>,
-        mut visit: impl FnMut(&'t [u8], Record<'t>) -> ControlFlow<()>,
+        (from, last): ((u64, u64, &[u8]), u64),
+        mut visit: impl FnMut(u64, u64, &'t Block) -> ControlFlow<()>,
     ) -> Option<(u64, u64, &'t [u8])> {
-        let (half, keyhash, _) = from.unwrap_or_default();
-        for (half, keyhash) in self.places.range((half, keyhash)..) {
+        let (half, keyhash, _) = from;
+        for (half, keyhash) in self.places.range((half, keyhash)..=(last, u64::MAX)) {
             look();
             let mut here: Vec<&Block> = with_hash(slots, *keyhash).collect();
             here.sort_unstable_by_key(|block| block.key());
             for block in here {
-                let before = from.is_some_and(|from| (*half, *keyhash, block.key()) < from);
-                if !before && visit(block.key(), block.record()).is_break() {
+                let before = (*half, *keyhash, block.key()) < from;
+                if !before && visit(*half, *keyhash, block).is_break() {
                     return Some((*half, *keyhash, block.key()));
                 }
             }

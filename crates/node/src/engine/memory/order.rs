@@ -10,8 +10,10 @@ use std::cmp::Ordering;
 use std::collections::{BTreeMap, btree_map};
 use std::ops::Bound;
 
-/// Where a key stands in its partition: by match value, then by the key, which is the order of
-/// the keys.
+/// Records in the order of their keys.
+pub(super) type Tree = BTreeMap<OrderedKey, Block>;
+
+/// Where a key stands: by match value, then by the key, which is the order of the keys.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct OrderedKey {
     match_value: Match,
@@ -27,8 +29,8 @@ impl OrderedKey {
         &self.key
     }
 
-    pub(super) fn into_key(self) -> Box<[u8]> {
-        self.key
+    pub(super) fn match_value(&self) -> Match {
+        self.match_value
     }
 }
 
@@ -77,7 +79,7 @@ impl<'a> Borrow<dyn Placed + 'a> for OrderedKey {
 
 /// The records of an interval; `None` if its ends cross.
 pub(super) fn range<'t>(
-    tree: &'t BTreeMap<OrderedKey, Block>,
+    tree: &'t Tree,
     interval: &Interval<'_>,
 ) -> Option<btree_map::Range<'t, OrderedKey, Block>> {
     let start = match interval.start {

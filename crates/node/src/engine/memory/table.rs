@@ -1,29 +1,87 @@
-//! A partition of a hash keyspace.
+//! Tables of hash keyspaces.
 
 use super::block::{Block, allocated};
 use super::index::Index;
-use super::order::{self, OrderedKey, Placed};
+use super::order::{self, OrderedKey, Placed, Tree};
 use super::slot::Slot;
-use crate::engine::{Interval, Record};
-use cluster::{Match, PartitionId};
+use crate::engine::{Area, Interval, Record};
+use cluster::{KeyspaceId, Match};
 use hashbrown::HashTable;
-use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
-/// A partition of a hash keyspace.
+/// A part of the match values of a hash keyspace: those with the same first bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Slice {
+    keyspace: KeyspaceId,
+    bits: u8,
+}
+
+/// How many bits: of a million records each table has 16,000, which grow in less than a
+/// millisecond.
+const BITS: u32 = 6;
+
+/// Slices of a keyspace.
+pub(super) const SLICES: usize = 1 << BITS;
+
+impl Slice {
+    #[inline]
+    pub(super) fn of(keyspace: KeyspaceId, at: Match) -> Self {
+        Self { keyspace, bits: first_bits(at) }
+    }
+
+    #[inline]
+    pub(super) fn hash(self) -> u64 {
+        machine::mix(u64::from(self.keyspace.0) << 8 | u64::from(self.bits))
+    }
+
+    /// Its first match value.
+    pub(super) fn first(self) -> Match {
+        Match(u128::from(self.bits) << (u128::BITS - BITS))
+    }
+
+    /// The first match value of the next one.
+    pub(super) fn next_first(self) -> Option<Match> {
+        let next = Self { bits: self.bits + 1, ..self };
+        (usize::from(next.bits) < SLICES).then(|| next.first())
+    }
+
+    /// Those of a partition, from that of this match value on; none if there is none.
+    pub(super) fn all_from(area: &Area, from: Option<Match>) -> impl Iterator<Item = Self> {
+        let keyspace = area.keyspace;
+        let bits = from.map(|from| first_bits(from)..=first_bits(area.last));
+        bits.into_iter().flatten().map(move |bits| Self { keyspace, bits })
+    }
+
+    /// Those of an interval, in its order.
+    pub(super) fn all_in(interval: &Interval<'_>) -> impl Iterator<Item = Self> {
+        let (keyspace, reverse) = (interval.keyspace.id, interval.reverse);
+        let (first, last) = (first_bits(interval.first), first_bits(interval.last));
+        (first..=last).map(move |bits| {
+            let bits = if reverse { first + (last - bits) } else { bits };
+            Self { keyspace, bits }
+        })
+    }
+}
+
+#[inline]
+fn first_bits(at: Match) -> u8 {
+    u8::try_from(at.0 >> (u128::BITS - BITS)).expect("a few bits")
+}
+
+/// The records of a slice.
 pub(super) struct Hashed {
-    pub(super) partition: PartitionId,
+    pub(super) slice: Slice,
     pub(super) slots: HashTable<Slot>,
     /// The order of the keys in the table.
     pub(super) index: Index,
     /// The keys that came when many of their match value, or of their keyhash, were in the table.
-    pub(super) crowded: BTreeMap<OrderedKey, Block>,
+    pub(super) crowded: Tree,
 }
 
 impl Hashed {
-    pub(super) fn new(partition: PartitionId) -> Self {
-        let (slots, index, crowded) = (HashTable::new(), Index::default(), BTreeMap::new());
-        Self { partition, slots, index, crowded }
+    pub(super) fn new(slice: Slice) -> Self {
+        let (slots, index, crowded) = (HashTable::new(), Index::default(), Tree::new());
+        Self { slice, slots, index, crowded }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -85,7 +143,7 @@ impl Hashed {
         &self,
         interval: &Interval<'_>,
         mut visit: impl FnMut(&[u8], Record<'_>) -> ControlFlow<()>,
-    ) {
+    ) -> ControlFlow<()> {
         let mut crowded = order::range(&self.crowded, interval);
         let mut next_crowded = || {
             let range = crowded.as_mut()?;
@@ -99,22 +157,17 @@ impl Hashed {
                 while let Some((place, other)) = ahead
                     && (place.place() < here) != interval.reverse
                 {
-                    if visit(place.key(), other.record()).is_break() {
-                        return;
-                    }
+                    visit(place.key(), other.record())?;
                     ahead = next_crowded();
                 }
-                if visit(block.key(), block.record()).is_break() {
-                    return;
-                }
+                visit(block.key(), block.record())?;
             }
         }
         while let Some((place, block)) = ahead {
-            if visit(place.key(), block.record()).is_break() {
-                return;
-            }
+            visit(place.key(), block.record())?;
             ahead = next_crowded();
         }
+        ControlFlow::Continue(())
     }
 }
 

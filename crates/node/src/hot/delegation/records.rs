@@ -111,7 +111,7 @@ impl Delegations {
     }
 
     /// What is kept on record of them, and since which version.
-    fn to_note(&self) -> Vec<u8> {
+    pub(crate) fn to_note(&self) -> Vec<u8> {
         [&self.version.get().to_be_bytes()[..], &self.to_bytes()].concat()
     }
 
@@ -217,6 +217,11 @@ impl DelegationTable {
 
     pub(crate) fn is_empty(&self) -> bool {
         self.table.is_empty()
+    }
+
+    /// Whether any key is under one.
+    pub(crate) fn any_present(&self) -> bool {
+        self.table.values().any(|delegations| delegations.present.is_some())
     }
 
     /// The highest revision of an order that began or ended one of them; 0 for none.

@@ -65,6 +65,11 @@ impl<T> Timed<T> {
         self.times.iter().take_while(move |(at, _)| *at <= now).map(|(_, name)| &**name)
     }
 
+    /// The names of all.
+    fn names(&self) -> impl Iterator<Item = &[u8]> {
+        self.entries.keys().map(|name| &**name)
+    }
+
     /// Those of one key.
     pub(crate) fn of_key(&self, key: &[u8]) -> impl Iterator<Item = (&[u8], Instant, &T)> {
         let first = name(key, UploadBody { client: 0, number: 0 });
@@ -157,6 +162,12 @@ impl Uploads {
             self.wait_no_longer(&name);
         }
         true
+    }
+
+    /// Those that were values and whose parts are not all gone.
+    pub(crate) fn all_replaced(&self) -> impl Iterator<Item = &[u8]> {
+        let going = self.going.iter().filter(|(_, going)| going.replaced).map(|(name, _)| &**name);
+        self.waiting.names().chain(going)
     }
 
     /// A value was replaced in an earlier incarnation, and not all of its parts are gone.

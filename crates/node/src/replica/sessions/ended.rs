@@ -31,6 +31,15 @@ impl Ended {
         *newest
     }
 
+    /// Takes in those of a partition that this one is made of; gives back who they were.
+    pub(crate) fn unite(&mut self, other: &Self) -> Vec<u64> {
+        for (at, client) in &other.order {
+            let newest = other.newest.get(client).copied().unwrap_or(Version::NONE);
+            self.note(*at, *client, newest);
+        }
+        other.order.iter().map(|(_, client)| *client).collect()
+    }
+
     /// Takes it that all of their writes are at most this new.
     pub(crate) fn are_up_to(&mut self, version: Version) {
         self.newest.values_mut().for_each(|newest| *newest = version.max(*newest));

@@ -25,7 +25,7 @@ pub(crate) enum Standing {
     Ended,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Session {
     /// The low-water mark: requests below it have ended.
     floor: u64,
@@ -97,6 +97,38 @@ impl Sessions {
             self.forgotten = self.forgotten.max(forgotten);
             self.clients.values_mut().for_each(|session| session.from = u64::MAX);
         }
+    }
+
+    /// Takes in those of a partition that this one is made of. What is known of a client in either
+    /// is known; where one has forgotten some, it may have forgotten outcomes of any client that it
+    /// does not know.
+    pub(crate) fn unite(&mut self, other: &Self) {
+        let (lacks, theirs_lack) = (!self.forgotten.is_none(), !other.forgotten.is_none());
+        for (client, session) in &mut self.clients {
+            if theirs_lack && !other.clients.contains_key(client) {
+                session.from = u64::MAX;
+            }
+        }
+        for (client, theirs) in &other.clients {
+            if self.ended.holds(*client) {
+                continue;
+            }
+            let mut session = theirs.clone();
+            if let Some(known) = self.clients.remove(client) {
+                self.by_heard.remove(&(known.heard_at, *client));
+                self.outcomes -= known.outcomes.len();
+                session.unite(known);
+            } else if lacks {
+                session.from = u64::MAX;
+            }
+            self.by_heard.insert((session.heard_at, *client));
+            self.outcomes += session.outcomes.len();
+            self.clients.insert(*client, session);
+        }
+        for client in self.ended.unite(&other.ended) {
+            self.remove(client, &mut Vec::new());
+        }
+        self.forgotten = self.forgotten.max(other.forgotten);
     }
 
     /// Takes it that the writes of all outcomes are at most this new: copies do not say.
@@ -318,6 +350,15 @@ impl Sessions {
 }
 
 impl Session {
+    fn unite(&mut self, other: Self) {
+        let all: BTreeMap<u64, Outcome> = self.outcomes.drain(..).chain(other.outcomes).collect();
+        self.outcomes = all.into_iter().collect();
+        self.floor = self.floor.max(other.floor);
+        self.heard_at = self.heard_at.max(other.heard_at);
+        self.from = self.from.max(other.from);
+        self.newest = self.newest.max(other.newest);
+    }
+
     fn outcome(&self, seq: u64) -> Option<Outcome> {
         let at = self.outcomes.binary_search_by_key(&seq, |(seq, _)| *seq).ok()?;
         self.outcomes.get(at).map(|(_, outcome)| *outcome)

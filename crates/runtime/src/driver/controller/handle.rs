@@ -110,6 +110,21 @@ pub enum Change {
         /// Which node gets it.
         to: NodeId,
     },
+    /// Split a partition.
+    Split {
+        /// Which.
+        partition: PartitionId,
+        /// The first key of the second part, whether there is such a key or not; the middle if
+        /// there is none.
+        at: Option<Vec<u8>>,
+    },
+    /// Make one of two neighbouring partitions.
+    Merge {
+        /// Which.
+        partition: PartitionId,
+        /// And which other.
+        with: PartitionId,
+    },
     /// Let a key be hot whatever is asked of it.
     PinKey(NamedKey),
     /// Cancel that.

@@ -253,6 +253,8 @@ impl Thread {
             Change::MoveReplica { partition, from, to } => {
                 self.controller.move_replica(now, partition, (from, to))
             }
+            Change::Merge { partition, with } => self.controller.merge(now, (partition, with)),
+            Change::Split { partition, at } => self.controller.split(now, partition, at.as_deref()),
         }
     }
 

@@ -3,13 +3,15 @@
 //!
 //! | what | name | content |
 //! |---|---|---|
-//! | record | keyspace 2, partition 4, key | flags 1, version 8, expiry 8, match 16, keyhash 8 |
+//! | record | keyspace 2, zeros 4, key | flags 1, version 8, expiry 8, match 16, keyhash 8 |
 //! | note | partition 4, name | note |
 //!
-//! Integers are big-endian. A value is not part of its record: it is under its own name.
+//! Integers are big-endian. A value is not part of its record: it is under its own name. In format
+//! 1 a record had its partition in place of the zeros; such a one is written down anew.
 
 use super::{Kept, Spaces};
 use cluster::{KeyspaceId, Match, PartitionId};
+use node::engine::memory::MemoryEngine;
 use node::engine::{Engine, KeyRef, Record};
 use std::collections::BTreeMap;
 use wire::Version;
@@ -77,20 +79,23 @@ impl Changes {
 
     /// Makes a record of a value that is there.
     pub(super) fn adopt(&mut self, key: &KeyRef<'_>, record: &Record<'_>) {
-        let place = place(key.keyspace, key.partition, key.key);
+        let place = place(key.keyspace, key.key);
         self.records.insert(place, Some(Mark::new(key, record)));
         self.only_cleared = false;
     }
 
-    pub(super) fn remove(
-        &mut self,
-        keyspace: KeyspaceId,
-        partition: PartitionId,
-        key: &[u8],
-        name: Vec<u8>,
-    ) {
+    pub(super) fn remove(&mut self, keyspace: KeyspaceId, key: &[u8], name: Vec<u8>) {
         self.values.insert(name, None);
-        self.records.insert(place(keyspace, partition, key), None);
+        self.records.insert(place(keyspace, key), None);
+    }
+
+    /// A record is where format 1 had it: it goes to its place, unless there is a newer one.
+    pub(super) fn move_old(&mut self, old: Old, index: &MemoryEngine) {
+        let Some((key, record)) = parse(&old.place, &old.mark) else { return };
+        if index.version_written(&key) == Some(record.version) {
+            self.records.insert(place(key.keyspace, key.key), Some(Mark::new(&key, &record)));
+        }
+        self.records.insert(old.place, None);
     }
 
     pub(super) fn note(&mut self, partition: PartitionId, name: &[u8], note: Option<&[u8]>) {
@@ -116,41 +121,59 @@ impl Changes {
     }
 }
 
-fn place(keyspace: KeyspaceId, partition: PartitionId, key: &[u8]) -> Vec<u8> {
-    [&keyspace.0.to_be_bytes(), &partition.0.to_be_bytes()[..], key].concat()
+fn place(keyspace: KeyspaceId, key: &[u8]) -> Vec<u8> {
+    [&keyspace.0.to_be_bytes(), &[0; 4][..], key].concat()
+}
+
+/// A record where format 1 had it.
+#[derive(Debug)]
+pub(super) struct Old {
+    place: Vec<u8>,
+    mark: Vec<u8>,
+}
+
+/// A record as it is written down, and its key.
+fn parse<'a>(place: &'a [u8], mark: &[u8]) -> Option<(KeyRef<'a>, Record<'static>)> {
+    let (keyspace, rest) = place.split_first_chunk()?;
+    let (_, key) = rest.split_first_chunk::<4>()?;
+    let ([flags], mark) = mark.split_first_chunk()?;
+    let (version, mark) = mark.split_first_chunk()?;
+    let (expiry_ms, mark) = mark.split_first_chunk()?;
+    let (match_value, keyhash) = mark.split_first_chunk()?;
+    let key = KeyRef {
+        keyspace: KeyspaceId(u16::from_be_bytes(*keyspace)),
+        partition: PartitionId(0),
+        ordered: flags & ORDERED != 0,
+        match_value: Match(u128::from_be_bytes(*match_value)),
+        keyhash: u64::from_be_bytes(keyhash.try_into().ok()?),
+        key,
+    };
+    let record = Record {
+        version: Version::new(u64::from_be_bytes(*version)),
+        expiry_ms: u64::from_be_bytes(*expiry_ms),
+        tombstone: flags & TOMBSTONE != 0,
+        value: &[],
+    };
+    Some((key, record))
 }
 
 /// The name under which the value of a record lies, if this is one.
 pub(super) fn value_name(spaces: &Spaces, place: &[u8]) -> Option<Vec<u8>> {
     let (keyspace, rest) = place.split_first_chunk()?;
-    let (_partition, key) = rest.split_first_chunk::<4>()?;
+    let (_, key) = rest.split_first_chunk::<4>()?;
     Some(spaces.name(KeyspaceId(u16::from_be_bytes(*keyspace)), key))
 }
 
 impl Kept {
     /// Takes a record in; `None` if it is none.
     pub(super) fn take_record(&mut self, place: &[u8], mark: &[u8]) -> Option<()> {
-        let (keyspace, rest) = place.split_first_chunk()?;
-        let (partition, key) = rest.split_first_chunk()?;
-        let ([flags], mark) = mark.split_first_chunk()?;
-        let (version, mark) = mark.split_first_chunk()?;
-        let (expiry_ms, mark) = mark.split_first_chunk()?;
-        let (match_value, keyhash) = mark.split_first_chunk()?;
-        let key = KeyRef {
-            keyspace: KeyspaceId(u16::from_be_bytes(*keyspace)),
-            partition: PartitionId(u32::from_be_bytes(*partition)),
-            ordered: flags & ORDERED != 0,
-            match_value: Match(u128::from_be_bytes(*match_value)),
-            keyhash: u64::from_be_bytes(keyhash.try_into().ok()?),
-            key,
-        };
-        let record = Record {
-            version: Version::new(u64::from_be_bytes(*version)),
-            expiry_ms: u64::from_be_bytes(*expiry_ms),
-            tombstone: flags & TOMBSTONE != 0,
-            value: &[],
-        };
-        self.index.write(&key, &record);
+        let (key, record) = parse(place, mark)?;
+        if place.get(2..6) != Some(&[0; 4]) {
+            self.old.push(Old { place: place.to_vec(), mark: mark.to_vec() });
+        }
+        if self.index.version_written(&key) < Some(record.version) {
+            self.index.write(&key, &record);
+        }
         Some(())
     }
 

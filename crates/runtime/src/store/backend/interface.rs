@@ -1,5 +1,6 @@
 //! What an engine asks of a store that others made.
 
+use super::changes::Old;
 use super::{Changes, Spaces};
 use cluster::{ClockAhead, PartitionId, StoreId};
 use node::engine::Engine;
@@ -130,6 +131,8 @@ pub struct Kept {
     pub hidden: BTreeSet<PartitionId>,
     /// Partitions of which not all is listed that was there before.
     pub unlisted: BTreeSet<PartitionId>,
+    /// Records that are to be written down anew.
+    pub(super) old: Vec<Old>,
 }
 
 /// Notes by partition and name.
@@ -145,6 +148,7 @@ impl Kept {
             spaces: Spaces::default(),
             hidden: BTreeSet::new(),
             unlisted: BTreeSet::new(),
+            old: Vec::new(),
         }
     }
 }

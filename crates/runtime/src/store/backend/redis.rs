@@ -54,7 +54,10 @@ const RUN: &str = "run";
 const SYNCS: &str = "syncs";
 
 /// Of everything that is kept; raised when any of it changes.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
+
+/// The oldest that is still read.
+const FORMAT_MIN: u32 = 1;
 
 /// How long to wait for a connection: the backend is beside its node, so more tries do better.
 const CONNECT_WAIT_MAX: Duration = Duration::from_secs(2);

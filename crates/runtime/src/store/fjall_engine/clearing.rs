@@ -43,6 +43,9 @@ impl FjallEngine {
                 }
             },
         };
+        if area.is_empty() {
+            return Ok(ControlFlow::Continue(()));
+        }
         let (mut found, mut next) = (Vec::new(), None);
         let (start, end) = (Bound::Included(start), codec::end_of(area));
         self.visit(&start, &end, Direction::Forward, |at, _, record| {

@@ -2,7 +2,7 @@
 
 use super::full::{Stock, carry_out, evicts};
 use super::{
-    ANSWER_WAIT_MAX, CONNECT_WAIT_MAX, FORMAT, FORMAT_FIELD, Hashes, NODE, OWNER, RUN,
+    ANSWER_WAIT_MAX, CONNECT_WAIT_MAX, FORMAT, FORMAT_FIELD, FORMAT_MIN, Hashes, NODE, OWNER, RUN,
     RedisBackend, SCANNED_AT_ONCE, SHARDS, STORE, SYNCS, connect, cut_others,
 };
 use crate::clock::Clock;
@@ -111,7 +111,7 @@ fn write_down(connection: &mut Connection, to: &Hashes, about: &About) -> Result
 /// Whose it is, if it is anybody's.
 fn check(about: &About, shard: ShardIdentity, url: &BackendUrl) -> Result<(), StoreError> {
     let Some(found) = about.get(FORMAT_FIELD) else { return Ok(()) };
-    if *found != FORMAT.to_string() {
+    if !found.parse().is_ok_and(|found: u32| (FORMAT_MIN..=FORMAT).contains(&found)) {
         let (path, found) = (path(url), found.clone());
         return Err(StoreError::Format { path, found, known: FORMAT });
     }

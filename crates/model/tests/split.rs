@@ -1,0 +1,27 @@
+//! Every state within the bounds of the model of splits and merges keeps the promises, and every
+//! bug breaks one.
+
+use model::split::{Bug, Scope, exhaust, hunt};
+
+/// As many cores as CI is sure to have.
+const THREADS: usize = 2;
+
+#[test]
+fn partitions_are_split_and_merged_without_harm_within_the_bounds() {
+    for scope in Scope::everyday() {
+        let verdict = exhaust(&scope, THREADS);
+        println!("{}: {} states", scope.name, verdict.states);
+        if let Some((promise, story)) = verdict.broken {
+            panic!("{}: not so: {promise}\n{story}", scope.name);
+        }
+        assert_eq!(verdict.unreached, Vec::<&str>::new(), "never in {}", scope.name);
+    }
+}
+
+#[test]
+fn every_bug_breaks_a_promise() {
+    for bug in Bug::ALL {
+        let found = hunt(bug).broken.unwrap_or_else(|| panic!("{bug:?} is not found"));
+        println!("{bug:?}: not so after {} steps: {}\n{}", found.1.0.len(), found.0, found.1);
+    }
+}
