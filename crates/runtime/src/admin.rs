@@ -380,31 +380,28 @@ async fn verify(
     State(controller): State<ControllerHandle>,
     wish: Result<Json<Verify>, JsonRejection>,
 ) -> Response {
-    match wish {
-        Ok(Json(Verify { partition, mend })) => {
-            change(controller, Change::Verify { partition, mend }).await
-        }
-        Err(rejection) => refuse(rejection.status(), rejection.body_text()),
-    }
+    change_as(controller, wish, |Verify { partition, mend }| Change::Verify { partition, mend })
+        .await
 }
 
 type KeyBody = Result<Json<NamedKey>, JsonRejection>;
 
 async fn pin_key(State(controller): State<ControllerHandle>, name: KeyBody) -> Response {
-    change_key(controller, name, Change::PinKey).await
+    change_as(controller, name, Change::PinKey).await
 }
 
 async fn unpin_key(State(controller): State<ControllerHandle>, name: KeyBody) -> Response {
-    change_key(controller, name, Change::UnpinKey).await
+    change_as(controller, name, Change::UnpinKey).await
 }
 
-async fn change_key(
+/// Carries out the change that a body asks for.
+async fn change_as<T>(
     controller: ControllerHandle,
-    name: KeyBody,
-    make: fn(NamedKey) -> Change,
+    wish: Result<Json<T>, JsonRejection>,
+    make: fn(T) -> Change,
 ) -> Response {
-    match name {
-        Ok(Json(name)) => change(controller, make(name)).await,
+    match wish {
+        Ok(Json(wish)) => change(controller, make(wish)).await,
         Err(rejection) => refuse(rejection.status(), rejection.body_text()),
     }
 }

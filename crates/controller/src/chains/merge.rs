@@ -32,14 +32,8 @@ impl Case<'_> {
             return Union::Later;
         }
         let Some(joint) = self.remade([self.partition, mate]) else { return Union::Not };
-        Union::Now(Box::new(Step {
-            next: Partition { last: mate.last, ..joint },
-            second: None,
-            absorbs: true,
-            reason: Reason::Remade,
-            intent: None,
-            unequal: Vec::new(),
-        }))
+        let next = Partition { last: mate.last, ..joint };
+        Union::Now(Box::new(Step { absorbs: true, ..Step::new(next, Reason::Remade) }))
     }
 }
 

@@ -64,6 +64,12 @@ pub(crate) struct Step {
     pub(crate) unequal: Vec<NodeId>,
 }
 
+impl Step {
+    pub(super) fn new(next: Partition, reason: Reason) -> Self {
+        Self { next, second: None, absorbs: false, reason, intent: None, unequal: Vec::new() }
+    }
+}
+
 /// What becomes of a closed partition that may be to be merged.
 pub(super) enum Union {
     /// It is not.
@@ -182,14 +188,7 @@ impl Case<'_> {
         };
         let begins = target.copy.filter(|copy| partition.learner() != Some(copy.taker));
         let next = Partition { epoch: self.next_epoch(), open: false, ..partition.clone() };
-        Some(Step {
-            next,
-            reason,
-            intent: begins,
-            second: None,
-            absorbs: false,
-            unequal: Vec::new(),
-        })
+        Some(Step { intent: begins, ..Step::new(next, reason) })
     }
 
     pub(super) fn sight(&self, node: NodeId) -> Sight {
@@ -235,14 +234,7 @@ impl Case<'_> {
             resumes: partition.resumes.filter(|_| partition.learner().is_some_and(|it| stays(&it))),
             ..partition.clone()
         };
-        Some(Step {
-            next,
-            reason: Reason::Lost,
-            intent: self.intent,
-            second: None,
-            absorbs: false,
-            unequal: Vec::new(),
-        })
+        Some(Step { intent: self.intent, ..Step::new(next, Reason::Lost) })
     }
 
     /// The chain as it ought to be next, made of nodes that are all there.
@@ -305,14 +297,7 @@ impl Case<'_> {
         next.chain.push(node);
         next.since.push(since);
         next.returned.push(Returned { node, remembers: false, left: true });
-        Some(Step {
-            next,
-            reason: Reason::Back,
-            intent: self.intent,
-            second: None,
-            absorbs: false,
-            unequal: Vec::new(),
-        })
+        Some(Step { intent: self.intent, ..Step::new(next, Reason::Back) })
     }
 
     /// Who is away when these are in the chain: those who leave keep what they hold.
@@ -440,6 +425,6 @@ impl Case<'_> {
         };
         let behind = self.compared.iter().flat_map(|it| &it.behind).copied();
         let unequal = behind.filter(|node| !had_left(node)).collect();
-        Step { next, second: None, absorbs: false, reason: Reason::Settled, intent: None, unequal }
+        Step { unequal, ..Step::new(next, Reason::Settled) }
     }
 }

@@ -37,14 +37,7 @@ impl Case<'_> {
         let mut second = Partition { first: at, ..half };
         // Its roles fall to others.
         second.chain.rotate_left(1);
-        Some(Step {
-            next: first,
-            second: Some(second),
-            absorbs: false,
-            reason: Reason::Remade,
-            intent: None,
-            unequal: Vec::new(),
-        })
+        Some(Step { second: Some(second), ..Step::new(first, Reason::Remade) })
     }
 }
 
@@ -133,7 +126,7 @@ mod tests {
     use cluster::NodeSpec;
 
     #[test]
-    fn ids_of_parts_are_of_the_shard_of_the_whole_at_every_node() {
+    fn ids_are_of_one_shard_at_every_node_when_they_differ_by_what_all_shards_divide() {
         let node = |id: u16, shards: u16| NodeSpec {
             id: NodeId(id),
             endpoint: std::net::SocketAddr::from(([127, 0, 0, 1], 100 * id)).into(),

@@ -1,6 +1,6 @@
 //! What may be asked of where partitions lie.
 
-use super::{change, refuse};
+use super::{change, change_as};
 use crate::driver::{Change, ControllerHandle};
 use axum::Json;
 use axum::extract::State;
@@ -33,12 +33,12 @@ pub(super) async fn move_replica(
     State(controller): State<ControllerHandle>,
     wish: Result<Json<Move>, JsonRejection>,
 ) -> Response {
-    match wish {
-        Ok(Json(Move { partition, from, to })) => {
-            change(controller, Change::MoveReplica { partition, from, to }).await
-        }
-        Err(rejection) => refuse(rejection.status(), rejection.body_text()),
-    }
+    change_as(controller, wish, |Move { partition, from, to }| Change::MoveReplica {
+        partition,
+        from,
+        to,
+    })
+    .await
 }
 
 /// A partition that is to be split.
@@ -57,12 +57,7 @@ pub(super) async fn split(
     State(controller): State<ControllerHandle>,
     wish: Result<Json<Split>, JsonRejection>,
 ) -> Response {
-    match wish {
-        Ok(Json(Split { partition, at })) => {
-            change(controller, Change::Split { partition, at }).await
-        }
-        Err(rejection) => refuse(rejection.status(), rejection.body_text()),
-    }
+    change_as(controller, wish, |Split { partition, at }| Change::Split { partition, at }).await
 }
 
 /// Two neighbouring partitions that are to become one.
@@ -79,10 +74,5 @@ pub(super) async fn merge(
     State(controller): State<ControllerHandle>,
     wish: Result<Json<Merge>, JsonRejection>,
 ) -> Response {
-    match wish {
-        Ok(Json(Merge { partition, with })) => {
-            change(controller, Change::Merge { partition, with }).await
-        }
-        Err(rejection) => refuse(rejection.status(), rejection.body_text()),
-    }
+    change_as(controller, wish, |Merge { partition, with }| Change::Merge { partition, with }).await
 }
