@@ -16,6 +16,7 @@ mod order;
 mod range_table;
 mod record;
 mod resources;
+mod sample;
 mod term;
 mod text;
 mod verify;
@@ -39,6 +40,7 @@ pub use order::{
 pub use range_table::RangeTable;
 pub use record::{NodeRecord, ShardRecord, SwitchRecord};
 pub use resources::{Durability, Resources, Stored, Volume};
+pub use sample::PartitionSample;
 pub use term::{Leader, Superior, Term, Unheeded};
 pub use verify::{DIFFERENCES_MAX, Difference, Findings, Verification, VerifyOrder};
 pub use versions::{CHAIN_VERSION, ORDERS_VERSION, ORDERS_VERSION_MIN, Versions};

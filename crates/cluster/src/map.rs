@@ -115,6 +115,10 @@ pub struct Partition {
     /// What it was made of, until all of its nodes certainly hold it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub made: Option<Making>,
+    /// Whether it begins where load or size had its predecessor cut. Where a keyspace was cut when
+    /// it was created, or by an operator, nothing is merged by itself.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub grown: bool,
 }
 
 /// How a partition came about by a split or a merge of others: what its nodes hold of it is what

@@ -216,6 +216,8 @@ pub enum Mutant {
     MoveBack,
     /// Controller: a partition is not left alone after a change because of its load.
     NeverRest,
+    /// Controller: what a part of a partition is asked for is taken to be known at once.
+    InheritCounts,
     /// Client: a write that is told to ask again is given up as refused.
     StaleIsFinal,
     /// Client: hints go with what is asked for again.
@@ -228,7 +230,7 @@ pub enum Mutant {
 
 impl Mutant {
     /// Every mutant.
-    pub const ALL: [Self; 104] = [
+    pub const ALL: [Self; 105] = [
         Self::ForgetRequests,
         Self::RetryElsewhere,
         Self::IgnoreBase,
@@ -329,6 +331,7 @@ impl Mutant {
         Self::SplitOpen,
         Self::MoveBack,
         Self::NeverRest,
+        Self::InheritCounts,
         Self::StaleIsFinal,
         Self::RepeatHints,
         Self::CompleteByCount,

@@ -5,8 +5,8 @@
 
 use crate::{
     ClockAhead, ClockOrder, ClusterId, Epoch, HotCount, HotKey, HotOrder, Incarnation, Keyspace,
-    Leader, Lease, NodeId, NodeSpec, Partition, PartitionId, Resources, StoreId, Stored,
-    Verification, VerifyOrder, Versions, text,
+    Leader, Lease, NodeId, NodeSpec, Partition, PartitionId, PartitionSample, Resources, StoreId,
+    Stored, Verification, VerifyOrder, Versions, text,
 };
 use machine::Instant;
 use serde::{Deserialize, Serialize};
@@ -275,6 +275,10 @@ pub struct NodeReport {
     /// What it holds of each keyspace; none of one whose values are another store's.
     #[serde(default)]
     pub stored: Vec<Stored>,
+    /// Of some of the partitions whose tail it is, others each time: the busiest and the largest
+    /// with samples, the rest as their turn comes.
+    #[serde(default)]
+    pub samples: Vec<PartitionSample>,
     /// How far it takes the cluster's clock to be ahead of its own; `None` if it was not told in
     /// this incarnation.
     #[serde(default)]
@@ -326,6 +330,7 @@ impl NodeReport {
             busy_us: all().map(|it| it.busy_us).sum(),
             resources: Resources::of_shards(all().map(|it| it.resources)),
             stored: Stored::join(all().flat_map(|it| it.stored.iter().copied())),
+            samples: all().flat_map(|it| it.samples.iter().cloned()).collect(),
             clock: all().find_map(|it| it.clock),
             asked_directly: all().any(|it| it.asked_directly),
             leaving: all().any(|it| it.leaving),

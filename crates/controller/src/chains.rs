@@ -12,12 +12,10 @@ mod replica_counts;
 mod sight;
 mod split;
 
-pub(crate) use merge::have_the_same_nodes;
-pub(crate) use split::are_at_one_shard;
-
 use crate::capacity::Weights;
 use crate::decisions::Level;
 use crate::fences::Reach;
+use crate::hot::Hot;
 use crate::ledger::Ledger;
 use crate::members::{Members, Standing};
 use crate::placement::{self, Change, Placement, PlacementStatus};
@@ -52,6 +50,8 @@ pub(crate) struct Chains {
     outlook: Outlook,
     /// Something else than the outlook has changed since.
     stale: bool,
+    /// What was made of what, as long as nobody was told.
+    remade: Vec<(Vec<PartitionId>, Vec<PartitionId>)>,
     /// How often a member that had settled was found to hold other than the rest.
     unequal: u64,
 }
@@ -61,6 +61,7 @@ pub(crate) struct Chains {
 pub(crate) struct Seen<'a> {
     pub(crate) now: Instant,
     pub(crate) members: &'a Members,
+    pub(crate) hot: &'a Hot,
     /// How long leases last.
     pub(crate) lease: Duration,
     pub(crate) mutant: MaybeMutant,
@@ -92,28 +93,25 @@ impl Chains {
     ) {
         let Ledger { state, decisions, .. } = ledger;
         let outlook = seen.outlook(state);
-        let takers: Vec<NodeId> = outlook.takers().collect();
-        let sight = seen.of_load(&state.map, (&outlook, &takers), &self.changes);
-        let changes = placement.look(&sight, decisions);
-        if !changes.is_empty() {
-            self.changes.extend(changes.into_iter().map(|it| (it.partition(), it)));
-            self.disturb();
+        for (origins, parts) in self.remade.drain(..) {
+            placement.note_remade(seen.now, &state.map, (&origins, &parts));
         }
+        let (takers, can) = (outlook.takers().collect::<Vec<_>>(), seen.can_be_remade(&outlook));
+        let sight = seen.of_load(state, (&outlook, &takers), &self.changes, &can);
+        let changes = placement.look(&sight, decisions);
+        changes.into_iter().for_each(|change| self.wish(change));
     }
 
-    /// Somebody wants this. The next step begins it, or it is forgotten.
+    /// This is wanted. The next step begins it, or it is forgotten.
     pub(crate) fn wish(&mut self, change: Change) {
+        if let Change::Merge { partition, with } = change {
+            self.changes.insert(with, Change::Merge { partition: with, with: partition });
+        }
         self.changes.insert(change.partition(), change);
         self.disturb();
     }
 
-    /// Somebody wants two neighbours to become one, likewise.
-    pub(crate) fn wish_merge(&mut self, one: PartitionId, other: PartitionId) {
-        self.wish(Change::Merge { partition: one, with: other });
-        self.wish(Change::Merge { partition: other, with: one });
-    }
-
-    /// How many partitions may be split.
+    /// How many partitions there may be more.
     pub(crate) fn parts_left(&self, state: &Saved) -> usize {
         split::parts_left(state)
     }
@@ -130,8 +128,8 @@ impl Chains {
         (seen, placement): (Seen<'_>, &Placement),
     ) -> PlacementStatus {
         let outlook = seen.outlook(state);
-        let takers: Vec<NodeId> = outlook.takers().collect();
-        placement.status(&seen.of_load(&state.map, (&outlook, &takers), &self.changes))
+        let (takers, can) = (outlook.takers().collect::<Vec<_>>(), seen.can_be_remade(&outlook));
+        placement.status(&seen.of_load(state, (&outlook, &takers), &self.changes, &can))
     }
 
     /// How often a member of a chain that had settled was found to hold other than the rest.
@@ -262,7 +260,7 @@ impl Chains {
             match next(partition, intent, &tally) {
                 Some(step) => {
                     tally.add(&step.next, copy(&step.next, step.intent));
-                    step.second.iter().for_each(|second| tally.add(second, None));
+                    step.rest.iter().for_each(|part| tally.add(part, None));
                     steps.push((*index, step));
                 }
                 None => tally.add(partition, copy(partition, intent)),
@@ -271,8 +269,8 @@ impl Chains {
         if !steps.is_empty() {
             return steps;
         }
-        let takers: Vec<NodeId> = outlook.takers().collect();
-        let sight = seen.of_load(map, (outlook, &takers), &self.changes);
+        let (takers, can) = (outlook.takers().collect::<Vec<_>>(), seen.can_be_remade(outlook));
+        let sight = seen.of_load(&ledger.state, (outlook, &takers), &self.changes, &can);
         let burdens = placement.burdens(&sight);
         let moves = balance::moves(map, outlook, &self.leftovers, &burdens, tally.clone());
         let moves: Intents = moves.into_iter().collect();
@@ -296,7 +294,7 @@ impl Chains {
     ) -> Option<Step> {
         let caught_up = self.has_caught_up(partition);
         let compared = seen.compared(partition, caught_up);
-        let change = self.changes.get(&partition.id).copied();
+        let change = self.changes.get(&partition.id);
         let mate = mate(map, change);
         let mates = mate.and_then(|it| seen.compared(it, self.has_caught_up(it)));
         let case = Case {
@@ -315,9 +313,7 @@ impl Chains {
             mutant: seen.mutant,
         };
         let step = case.next()?;
-        if step.second.is_some() {
-            parts_left.update(|left| left - 1);
-        }
+        parts_left.update(|left| left - step.rest.len());
         Some(step)
     }
 
@@ -364,26 +360,34 @@ impl Chains {
                 }
             }
             let remakes = step.remakes();
+            let parts = [&step.next].into_iter().chain(&step.rest).map(|it| it.id).collect();
             let before = std::mem::replace(partition, step.next);
             let taken = step.absorbs.then(|| ledger.state.map.partitions.remove(index + 1));
-            for gone in [before].into_iter().chain(taken).filter(|_| remakes) {
-                self.note_made_into_others(&gone, revision);
+            if remakes {
+                let gone: Vec<Partition> = [before].into_iter().chain(taken).collect();
+                self.note_made_into_others(&gone, parts, revision);
             }
-            if let Some(second) = step.second {
-                ledger.state.map.partitions.insert(index + 1, second);
-            }
+            ledger.state.map.partitions.splice(index + 1..index + 1, step.rest);
         }
         let sound = ledger.state.map.check();
         assert!(sound.is_ok(), "a change of chains made the map unsound: {sound:?}");
     }
 
-    /// A partition is no more.
-    fn note_made_into_others(&mut self, gone: &Partition, revision: Revision) {
-        for node in gone.chain.iter().chain(gone.away.iter().map(|it| &it.node)) {
-            self.leftovers.note_lost(*node, gone.id, revision);
+    /// Partitions are no more, and these parts are made of them.
+    fn note_made_into_others(
+        &mut self,
+        gone: &[Partition],
+        parts: Vec<PartitionId>,
+        revision: Revision,
+    ) {
+        for gone in gone {
+            for node in gone.chain.iter().chain(gone.away.iter().map(|it| &it.node)) {
+                self.leftovers.note_lost(*node, gone.id, revision);
+            }
+            self.leftovers.note_made_into_others(gone.id);
+            self.changes.remove(&gone.id);
         }
-        self.leftovers.note_made_into_others(gone.id);
-        self.changes.remove(&gone.id);
+        self.remade.push((gone.iter().map(|it| it.id).collect(), parts));
     }
 
     /// Nodes have lost what they had acknowledged, or hold it otherwise: an operator should know.
@@ -402,14 +406,31 @@ impl<'a> Seen<'a> {
     /// What placement looks at.
     fn of_load(
         self,
-        map: &'a Map,
+        state: &'a Saved,
         (outlook, takers): (&'a Outlook, &'a [NodeId]),
         under_way: &'a BTreeMap<PartitionId, Change>,
+        can_be_remade: &'a dyn Fn(&Partition) -> bool,
     ) -> placement::Sight<'a> {
-        let Outlook { weights, paused, placement_paused, .. } = outlook;
-        let paused = *paused || *placement_paused;
-        let (now, mutant) = (self.now, self.mutant);
-        placement::Sight { now, map, weights, takers, under_way, paused, mutant }
+        placement::Sight {
+            now: self.now,
+            map: &state.map,
+            weights: &outlook.weights,
+            takers,
+            under_way,
+            can_be_remade,
+            parts_left: split::parts_left(state),
+            paused: outlook.paused || outlook.placement_paused,
+            mutant: self.mutant,
+        }
+    }
+
+    /// Whether a partition can be split and merged now: all of its members know how, and no key of
+    /// it is delegated, which would have to come home first.
+    fn can_be_remade(self, outlook: &'a Outlook) -> impl Fn(&Partition) -> bool + use<'a> {
+        move |it| {
+            it.chain.iter().all(|node| outlook.of(*node).splits)
+                && !self.hot.delegates_any(it.keyspace, it.first..=it.last)
+        }
     }
 
     fn outlook(&self, state: &Saved) -> Outlook {
@@ -464,9 +485,9 @@ impl<'a> Seen<'a> {
 }
 
 /// The partition that another is to become one with.
-fn mate(map: &Map, change: Option<Change>) -> Option<&Partition> {
+fn mate<'a>(map: &'a Map, change: Option<&Change>) -> Option<&'a Partition> {
     let Some(Change::Merge { with, .. }) = change else { return None };
-    map.partitions.iter().find(|it| it.id == with)
+    map.partitions.iter().find(|it| it.id == *with)
 }
 
 /// What nodes can bear, as their last reports say.

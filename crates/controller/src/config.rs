@@ -29,6 +29,10 @@ pub const COPY_BYTES_PER_S: u64 = 64 << 20;
 /// hundredth of what a core serves.
 pub const LOAD_FLOOR: u64 = 1_000;
 
+/// Bytes of keys and values from which on a partition is split, unless configured otherwise: a copy
+/// of it takes two seconds.
+pub const SPLIT_BYTES: u64 = 128 << 20;
+
 /// A lease lasts at least that many poll intervals, so that a lost answer does not end it.
 const LEASE_POLLS_MIN: u32 = 2;
 
@@ -61,6 +65,8 @@ pub struct ControllerConfig {
     pub hot_selection: Selection,
     /// Requests per second under which a node is never too busy.
     pub load_floor: u64,
+    /// From so many bytes of keys and values on a partition is split.
+    pub split_bytes: u64,
 }
 
 /// Why a controller does not start. Each says what to do about it.

@@ -59,7 +59,8 @@ impl Controller {
         saved: Option<Saved>,
         now: Instant,
     ) -> Result<Self, ConfigError> {
-        let (restored, load_floor) = (saved.is_some(), config.load_floor);
+        let restored = saved.is_some();
+        let placement = Placement::new(config.load_floor, config.split_bytes);
         let (state, changed) = config.begin(saved, now)?;
         let revision = state.map.revision;
         // As long after the present as what a predecessor may still give.
@@ -91,7 +92,7 @@ impl Controller {
             watches: Watches::default(),
             verifying: Verifying::default(),
             hot: Hot::default(),
-            placement: Placement::new(load_floor),
+            placement,
             clock,
             began: now,
             deposed_by: None,
@@ -341,6 +342,9 @@ impl Controller {
                 if accepted {
                     self.verifying.note(now, it);
                 }
+                if accepted {
+                    self.placement.hear_node(now, node, &it.samples);
+                }
                 self.chains.hear(&state.map, (node, it), accepted, peer.report.as_ref());
             }
             (Member::Switch(index), MemberReport::Switch(it)) => {
@@ -397,7 +401,8 @@ impl Controller {
         self.look_at_fences();
         self.look_at_absences();
         let (now, lease, mutant) = (self.now, self.config.lease, self.mutant);
-        let seen = chains::Seen { now, members: &self.members, lease, mutant };
+        let (members, hot) = (&self.members, &self.hot);
+        let seen = chains::Seen { now, members, hot, lease, mutant };
         self.chains.look_at_load(&mut self.ledger, (seen, &mut self.placement));
         if self.chains.step(&mut self.ledger, (seen, &self.placement)) {
             let map = &self.ledger.state.map;

@@ -31,6 +31,19 @@ pub struct KeyspaceSpec {
     pub hot: HotPolicy,
 }
 
+impl KeyspaceSpec {
+    /// How many partitions a keyspace begins with if nobody says so. Keys that are kept in order
+    /// lie nobody knows where, so there it is one, or as many as keys were given to cut it at.
+    #[must_use]
+    pub fn usual_partitions(ordered: bool, splits: usize) -> u32 {
+        if ordered { u32::try_from(splits + 1).unwrap_or(u32::MAX) } else { PARTITIONS }
+    }
+}
+
+/// Partitions of a hash keyspace, unless it is said: enough that each is a small part of the load of
+/// a node in clusters of up to dozens.
+pub const PARTITIONS: u32 = 128;
+
 /// Why a keyspace was not created. Nothing has changed then.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CreateError {
@@ -158,6 +171,7 @@ pub(crate) fn create(
             resumes: None,
             away: Vec::new(),
             made: None,
+            grown: false,
             id: PartitionId(id),
             keyspace: keyspace.id,
             first: *first,

@@ -45,6 +45,7 @@ mod leading;
 mod leases;
 mod ledger;
 mod members;
+mod neighbours;
 mod orders;
 mod placement;
 mod rebuild;
@@ -59,14 +60,15 @@ mod verify;
 pub use absences::AWAY_MAX;
 pub use commands::{CommandError, MoveError, PINS_MAX, RemakeError};
 pub use config::{
-    COPY_BYTES_PER_S, ConfigError, ControllerConfig, LEASE, LOAD_FLOOR, POLL_INTERVAL, SWITCHES_MAX,
+    COPY_BYTES_PER_S, ConfigError, ControllerConfig, LEASE, LOAD_FLOOR, POLL_INTERVAL, SPLIT_BYTES,
+    SWITCHES_MAX,
 };
 pub use controller::Controller;
 pub use decisions::{DECISIONS_MAX, Decision};
 pub use hot::{HOT_DECISIONS_MAX, HotAction, HotDecision, HotEffect, HotNews};
-pub use keyspace::{CreateError, KeyspaceSpec};
+pub use keyspace::{CreateError, KeyspaceSpec, PARTITIONS};
 pub use placement::{
-    Change as PlacementChange, NodeBurden, PartitionRate, PlacementDecision, PlacementStatus,
+    Change as PlacementChange, Cut, NodeBurden, PartitionRate, PlacementDecision, PlacementStatus,
 };
 pub use rebuild::{Basis, NodePart, PartitionPart, RebuildError, Rebuilt, rebuild};
 pub use saved::{FORMAT, Saved};

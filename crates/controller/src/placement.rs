@@ -4,7 +4,9 @@
 //! A node's load is what it has to handle: the reads of partitions whose tail it is, and the writes
 //! of all partitions that it is a member of. It is measured against the mean, by what each node can
 //! bear. The levers, the cheapest first: another member becomes the tail, which copies nothing; a
-//! replica moves to another node.
+//! replica moves to another node; and what no node can bear beside anything else is split, which
+//! copies nothing either. Partitions are also split when they are large, and merged when they have
+//! been cold and small for long.
 //!
 //! What keeps it from doing too much are rules that other stores' balancers had to learn. It begins
 //! only above a ratio and a floor, several samples in a row; it judges the state that what is under
@@ -15,25 +17,34 @@
 //! Nothing of this is durable: a controller that comes back measures anew.
 
 mod change;
+mod cuts;
 mod decide;
 mod loads;
 mod log;
+mod quiet;
 mod rest;
+mod samples;
+mod split;
 mod status;
 
-pub use change::Change;
+pub use change::{Change, Cut};
 pub(crate) use decide::Burdens;
 pub use log::PlacementDecision;
 pub use status::{NodeBurden, PartitionRate, PlacementStatus};
 
 use crate::capacity::Weights;
 use crate::decisions::{Decisions, Level};
-use cluster::{HotOrder, Incarnation, Map, MaybeMutant, NodeId, PartitionId, SwitchCounters};
+use cluster::{
+    HotOrder, Incarnation, Map, MaybeMutant, NodeId, Partition, PartitionId, PartitionSample,
+    SwitchCounters,
+};
 use decide::{Scene, Shares};
 use loads::{Loads, Rate};
 use log::Log;
 use machine::Instant;
+use quiet::Quiet;
 use rest::Rests;
+use samples::Samples;
 use std::collections::BTreeMap;
 
 /// Samples in a row in which a node has to have too much before anything is done.
@@ -44,7 +55,11 @@ const SAMPLES: u8 = 3;
 pub(crate) struct Placement {
     /// Requests per second under which a node is never too busy.
     floor: u64,
+    /// From so many bytes on a partition is large.
+    split_bytes: u64,
     loads: Loads,
+    samples: Samples,
+    quiet: Quiet,
     rests: Rests,
     /// Samples in a row in which a node had too much.
     over: u8,
@@ -52,6 +67,8 @@ pub(crate) struct Placement {
     active: bool,
     /// Of a sample that was not looked at yet.
     news: bool,
+    /// Changes that were under way when it was looked last.
+    running: usize,
     log: Log,
 }
 
@@ -64,16 +81,66 @@ pub(crate) struct Sight<'a> {
     pub(crate) takers: &'a [NodeId],
     /// Changes that were begun and that the map shows only in part.
     pub(crate) under_way: &'a BTreeMap<PartitionId, Change>,
+    /// Whether a partition can be split and merged now.
+    pub(crate) can_be_remade: &'a dyn Fn(&Partition) -> bool,
+    /// How many partitions there may be more.
+    pub(crate) parts_left: usize,
     /// Nothing is to begin.
     pub(crate) paused: bool,
     pub(crate) mutant: MaybeMutant,
 }
 
 impl Placement {
-    /// Nodes are never too busy with less than so many requests per second.
-    pub(crate) fn new(floor: u64) -> Self {
-        let (loads, rests, log) = (Loads::default(), Rests::default(), Log::default());
-        Self { floor, loads, rests, over: 0, active: false, news: false, log }
+    /// Nodes are never too busy with less than so many requests per second, and partitions large
+    /// from so many bytes on.
+    pub(crate) fn new(floor: u64, split_bytes: u64) -> Self {
+        Self {
+            floor,
+            split_bytes,
+            loads: Loads::default(),
+            samples: Samples::default(),
+            quiet: Quiet::default(),
+            rests: Rests::default(),
+            over: 0,
+            active: false,
+            news: false,
+            running: 0,
+            log: Log::default(),
+        }
+    }
+
+    /// A node says this of partitions.
+    pub(crate) fn hear_node(&mut self, now: Instant, node: NodeId, samples: &[PartitionSample]) {
+        self.samples.hear(now, node, samples);
+    }
+
+    /// Partitions of the map were made of others, which are there no more.
+    pub(crate) fn note_remade(
+        &mut self,
+        now: Instant,
+        map: &Map,
+        (origins, parts): (&[PartitionId], &[PartitionId]),
+    ) {
+        let rate = |id: &PartitionId| self.loads.of(*id);
+        let all = origins.iter().map(rate).fold(Rate::default(), Rate::plus);
+        let even = 1_000 / (parts.len() as u64).max(1);
+        let parts = map.partitions.iter().filter(|it| parts.contains(&it.id));
+        let expected: Vec<(PartitionId, Rate)> = parts
+            .map(|it| {
+                let [origin] = origins else { return (it.id, all) };
+                let share = self.samples.share_permille(*origin, (it.first, it.last));
+                (it.id, all.permille(share.unwrap_or(even)))
+            })
+            .collect();
+        let before: Vec<_> = origins.iter().map(|id| (*id, rate(id).all())).collect();
+        let after: Vec<_> = expected.iter().map(|(id, rate)| (*id, rate.all())).collect();
+        self.rests.note_parts(now, &before, &after);
+        if let [(joint, _)] = expected[..] {
+            self.quiet.note_merged(origins, joint);
+        }
+        for (id, rate) in expected {
+            self.loads.expect(now, id, rate);
+        }
     }
 
     /// The active switch says what it has counted.
@@ -94,15 +161,21 @@ impl Placement {
 
     /// Where it stands, for people, and what would be changed if nothing were waited for.
     pub(crate) fn status(&self, sight: &Sight<'_>) -> PlacementStatus {
-        let rate = |(partition, Rate { reads, writes })| PartitionRate { partition, reads, writes };
+        let rates: BTreeMap<PartitionId, Rate> = self.loads.rates().collect();
+        let rate = |it: &Partition| {
+            let (rate, held) = (rates.get(&it.id), self.samples.held(it));
+            let Rate { reads, writes } = rate.copied().unwrap_or_default();
+            let known = rate.is_some() || held.is_some();
+            known.then_some(PartitionRate { partition: it.id, reads, writes, held })
+        };
         let burden = |(node, load, permille)| NodeBurden { node, load, permille };
         let scene = self.scene(sight);
         let (planned, after) = scene.changes();
         PlacementStatus {
-            partitions: self.loads.rates().map(rate).collect(),
+            partitions: sight.map.partitions.iter().filter_map(rate).collect(),
             nodes: scene.shares().all().map(burden).collect(),
             paused: sight.paused,
-            under_way: sight.under_way.values().copied().collect(),
+            under_way: sight.under_way.values().cloned().collect(),
             planned,
             predicted: after.all().map(burden).collect(),
             decisions: self.log.iter().cloned().collect(),
@@ -130,32 +203,70 @@ impl Placement {
 
     /// The same, to tell which replicas can be moved for other reasons.
     pub(crate) fn burdens<'a>(&'a self, sight: &Sight<'a>) -> Burdens<'a> {
-        self.scene(sight).burdens()
+        self.scene(sight).burdens(&self.quiet)
     }
 
-    /// What is to be changed now; nothing if there is no new sample.
+    /// What is to be changed now: looked for with each sample and, while load is being evened out,
+    /// when something that was under way has ended.
     pub(crate) fn look(&mut self, sight: &Sight<'_>, decisions: &mut Decisions) -> Vec<Change> {
-        if !std::mem::take(&mut self.news) {
+        let sampled = std::mem::take(&mut self.news);
+        let ended =
+            sight.under_way.len() < std::mem::replace(&mut self.running, sight.under_way.len());
+        if !(sampled || ended && self.active) {
             return Vec::new();
         }
-        self.rests.forget_old(sight.now);
         let before = self.shares(sight);
+        if sampled {
+            self.take_stock(sight, &before);
+        }
+        if sight.paused {
+            return Vec::new();
+        }
+        let changes = self.even_out(sight, (&before, sampled), decisions);
+        if !changes.is_empty() || !sampled {
+            return changes;
+        }
+        self.fit_sizes(sight, &before, decisions)
+    }
+
+    /// There is a new sample.
+    fn take_stock(&mut self, sight: &Sight<'_>, before: &Shares) {
+        self.rests.forget_old(sight.now);
+        self.samples.keep(sight.map);
+        self.quiet.note(sight.now, sight.map, &self.loads, self.floor);
         if sight.under_way.is_empty() {
-            self.log.find(before.worst_permille(), |partition| self.loads.is_settled(partition));
+            let known = |id: PartitionId| sight.map.partitions.iter().any(|it| it.id == id);
+            let all_settled = self.loads.all_settled(sight.map);
+            let is_counted = |id| if known(id) { self.loads.is_settled(id) } else { all_settled };
+            self.log.find(before.worst_permille(), is_counted);
         }
         self.over = if before.is_uneven(self.floor) { self.over.saturating_add(1) } else { 0 };
+    }
+
+    /// What is to be changed because nodes have too much to do.
+    fn even_out(
+        &mut self,
+        sight: &Sight<'_>,
+        (before, sampled): (&Shares, bool),
+        decisions: &mut Decisions,
+    ) -> Vec<Change> {
         let begins = !self.active && self.over >= SAMPLES;
-        if sight.paused || !self.active && !begins {
+        if !self.active && !begins {
             return Vec::new();
         }
-        let (changes, after) = self.scene(sight).changes();
+        let scene = self.scene(sight);
+        let (changes, after) = if sampled { scene.changes() } else { scene.moves_of_little() };
+        if changes.is_empty() && !sampled {
+            return changes;
+        }
         if changes.is_empty() {
             if begins {
-                let did =
-                    "nothing: no other order of a chain and no move of a replica evens it out";
+                let did = "nothing: no other order of a chain, no move of a replica and no cut \
+                           evens it out";
                 decisions.note(sight.now, Level::Usual, before.describe(), did, "");
             }
-            if self.active && sight.under_way.is_empty() {
+            // Parts may be changed when they are counted.
+            if self.active && sight.under_way.is_empty() && !self.loads.awaits_parts() {
                 let saw = format!("load is as even as it can be: {}", before.describe());
                 decisions.note(sight.now, Level::Usual, saw, "leave it", "");
                 (self.active, self.over) = (false, 0);
@@ -165,15 +276,45 @@ impl Placement {
             return changes;
         }
         self.active = true;
-        let did: Vec<String> = changes.iter().map(ToString::to_string).collect();
-        let predicted = format!("predicted: {}", after.describe());
-        decisions.note(sight.now, Level::Usual, before.describe(), did.join("; "), predicted);
-        let (saw, predicted) = (before.worst_permille(), after.worst_permille());
-        self.log.note(sight.now, (saw, predicted), &changes);
-        for change in &changes {
-            self.rests.note(sight.now, change);
+        self.decide(sight.now, (before, &after), before.describe(), &changes, decisions);
+        changes
+    }
+
+    /// What is to be changed because partitions have become too large, or so small that nobody
+    /// needs them.
+    fn fit_sizes(
+        &mut self,
+        sight: &Sight<'_>,
+        shares: &Shares,
+        decisions: &mut Decisions,
+    ) -> Vec<Change> {
+        let scene = self.scene(sight);
+        let (large, saw) = (scene.large(), "partitions are large");
+        let (changes, saw) = match large.is_empty() {
+            false => (large, saw),
+            true => (scene.merges(&self.quiet), "neighbours have been cold and small for long"),
+        };
+        if !changes.is_empty() {
+            self.decide(sight.now, (shares, shares), saw.to_owned(), &changes, decisions);
         }
         changes
+    }
+
+    fn decide(
+        &mut self,
+        now: Instant,
+        (before, after): (&Shares, &Shares),
+        saw: String,
+        changes: &[Change],
+        decisions: &mut Decisions,
+    ) {
+        let did: Vec<String> = changes.iter().map(ToString::to_string).collect();
+        let predicted = format!("predicted: {}", after.describe());
+        decisions.note(now, Level::Usual, saw, did.join("; "), predicted);
+        self.log.note(now, (before.worst_permille(), after.worst_permille()), changes);
+        for change in changes {
+            self.rests.note(now, change);
+        }
     }
 
     fn scene<'a>(&'a self, sight: &Sight<'a>) -> Scene<'a> {
@@ -182,10 +323,14 @@ impl Placement {
             floor: self.floor,
             map: sight.map,
             loads: &self.loads,
+            samples: &self.samples,
             weights: sight.weights,
             takers: sight.takers,
             rests: &self.rests,
             under_way: sight.under_way,
+            can_be_remade: sight.can_be_remade,
+            parts_left: sight.parts_left,
+            split_bytes: self.split_bytes,
             mutant: sight.mutant,
         }
     }

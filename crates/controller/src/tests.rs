@@ -6,6 +6,7 @@ mod clock;
 mod configuration;
 mod delegations;
 mod fences;
+mod growing;
 mod hot;
 mod keyspaces;
 mod leases;

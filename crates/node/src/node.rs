@@ -8,6 +8,7 @@ mod making;
 mod packets;
 mod report;
 mod room;
+mod samples;
 mod sync;
 mod syncs;
 mod tidy;

@@ -4,6 +4,7 @@
 //! that a replica does.
 
 pub(crate) mod aside;
+pub(crate) mod asked;
 pub(crate) mod batch;
 pub(crate) mod big;
 pub(crate) mod chain;
@@ -29,6 +30,7 @@ pub(crate) mod restore;
 pub(crate) mod room;
 pub(crate) mod serve;
 pub(crate) mod sessions;
+pub(crate) mod stored;
 pub(crate) mod totals;
 pub(crate) mod unite;
 pub(crate) mod write;
@@ -38,6 +40,7 @@ use crate::hot::delegation::recall::Recalls;
 use crate::hot::delegation::records::DelegationTable;
 use crate::hot::propagation::Propagations;
 use crate::hot::registrations::Registrations;
+use crate::replica::asked::Asked;
 use crate::replica::big::uploads::Uploads;
 use crate::replica::digest::Digest;
 use crate::replica::history::History;
@@ -98,6 +101,8 @@ pub(crate) struct Replica {
     pub(crate) uploads: Uploads,
     /// How many keys have a value.
     pub(crate) totals: Totals,
+    /// Which of them are asked for.
+    pub(crate) asked: Asked,
     /// Until the successor acknowledges, and until it says committed.
     pub(crate) acknowledge_rtt: RttEstimator,
     pub(crate) commit_rtt: RttEstimator,
@@ -117,6 +122,7 @@ impl Replica {
     /// If `me` is not in the chain: the assignment names only partitions that it is in.
     pub(crate) fn new(partition: Partition, me: NodeId, ordered: bool, caught_up: bool) -> Self {
         Self {
+            asked: Asked::new(partition.id),
             member: Member::new(partition, me, ordered),
             caught_up,
             settled: false,

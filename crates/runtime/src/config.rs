@@ -10,7 +10,7 @@ use crate::memory::MaxMemory;
 use crate::secret;
 use crate::store::{BackendUrl, EtcdUrl, SyncPolicy};
 use cluster::{ClusterId, HotPolicy, KeyspaceKind, NodeId, NodeSpec, Selection};
-use controller::{ControllerConfig, KeyspaceSpec, LOAD_FLOOR, POLL_INTERVAL};
+use controller::{ControllerConfig, KeyspaceSpec, LOAD_FLOOR, POLL_INTERVAL, SPLIT_BYTES};
 use serde::Deserialize;
 use std::net::SocketAddr;
 use std::num::NonZero;
@@ -138,9 +138,9 @@ pub struct KeyspaceSection {
     /// Range keyspaces: what all keys begin with.
     #[serde(default)]
     pub prefix: String,
-    /// How many partitions.
-    #[serde(default = "default_partitions")]
-    pub partitions: u32,
+    /// How many partitions it begins with; [`KeyspaceSpec::usual_partitions`] if it is not said.
+    #[serde(default)]
+    pub partitions: Option<u32>,
     /// Nodes in each chain.
     #[serde(default = "default_replicas")]
     pub replicas: u8,
@@ -290,6 +290,7 @@ impl Config {
             copy_bytes_per_s: self.controller.copy_bytes_per_s,
             hot_selection: Selection::default(),
             load_floor: LOAD_FLOOR,
+            split_bytes: SPLIT_BYTES,
         }
     }
 
@@ -321,6 +322,13 @@ impl NodeSection {
 }
 
 impl KeyspaceSection {
+    /// How many partitions it begins with.
+    pub(crate) fn partitions(&self) -> u32 {
+        let ordered = matches!(self.kind, KeyspaceForm::Range);
+        let usual = KeyspaceSpec::usual_partitions(ordered, self.splits.len());
+        self.partitions.unwrap_or(usual)
+    }
+
     fn spec(&self) -> KeyspaceSpec {
         let kind = match self.kind {
             KeyspaceForm::Hash => KeyspaceKind::Hash,
@@ -329,7 +337,7 @@ impl KeyspaceSection {
         KeyspaceSpec {
             name: self.name.clone(),
             kind,
-            partitions: self.partitions,
+            partitions: self.partitions(),
             replicas: self.replicas,
             splits: self.splits.iter().map(|key| key.clone().into_bytes()).collect(),
             hot: self.hot,
@@ -364,11 +372,6 @@ fn default_threads() -> usize {
 
 fn default_shards() -> u16 {
     1
-}
-
-/// Enough that a partition is a small part of the load of a node in clusters of up to dozens.
-fn default_partitions() -> u32 {
-    128
 }
 
 fn default_replicas() -> u8 {

@@ -32,7 +32,7 @@ use crate::server::{
 use crate::store::{BackendUrl, MemoryStore, SyncPolicy};
 use cluster::{ClusterId, HotPolicy, KeyspaceKind, Member, NodeId, Selection};
 use controller::{
-    COPY_BYTES_PER_S, ControllerConfig, KeyspaceSpec, LEASE, LOAD_FLOOR, MemberStatus,
+    COPY_BYTES_PER_S, ControllerConfig, KeyspaceSpec, LEASE, LOAD_FLOOR, MemberStatus, SPLIT_BYTES,
 };
 use plan::Plan;
 pub use records::records_of;
@@ -161,6 +161,7 @@ impl Embedded {
             copy_bytes_per_s: COPY_BYTES_PER_S,
             hot_selection: Selection::default(),
             load_floor: LOAD_FLOOR,
+            split_bytes: SPLIT_BYTES,
         };
         let roles = Roles {
             switch: Some(switch.handle()),

@@ -48,6 +48,8 @@ pub struct Options {
     pub copy_bytes_per_s: u64,
     /// Requests per second under which the controller takes no node for too busy.
     pub load_floor: u64,
+    /// Bytes from which on it splits a partition.
+    pub split_bytes: u64,
     /// How long a node may let answers wait for a sync.
     pub sync_delay_max: Duration,
     /// How far clocks are apart at most.
@@ -235,7 +237,7 @@ impl fmt::Display for Options {
             "seed {} of profile {}, {:?} to come up, {:?} of faults\n  cluster: {} + {} nodes x {} \
              shards, r = {}, {} partitions, {} switches, {} controllers{}; lease {:?}, poll {:?}, \
              copies {} B/s, sync within {:?}, {} sessions, hot keys: {:?}, \
-             nobody is busy under {}/s",
+             nobody is busy under {}/s, large from {} B",
             self.seed,
             self.profile,
             self.lead,
@@ -255,6 +257,7 @@ impl fmt::Display for Options {
             self.sessions_max,
             self.hot,
             self.load_floor,
+            self.split_bytes,
         )?;
         writeln!(
             f,

@@ -14,7 +14,7 @@ mod upgrades;
 use crate::actor::SESSIONS_USUAL;
 use crate::options::{Faults, Links, Load, Options};
 use cluster::{CLOCK_RATE_MAX_PERCENT, HotPolicy};
-use controller::LOAD_FLOOR;
+use controller::{LOAD_FLOOR, SPLIT_BYTES};
 use machine::Rng;
 use std::fmt;
 use std::str::FromStr;
@@ -188,6 +188,7 @@ impl Draw {
             granted_clients_max: None,
             copy_bytes_per_s: self.pick(&[1 << 24, 1 << 24, 20_000]),
             load_floor: LOAD_FLOOR,
+            split_bytes: SPLIT_BYTES,
             sync_delay_max: self.us(&[0, 0, 200, 5_000]),
             clock_skew_max: self.ms(&[0, 10, 20]),
             clock_rate_max_percent: self.pick(&[100, CLOCK_RATE_MAX_PERCENT.into()]),

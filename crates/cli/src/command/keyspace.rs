@@ -11,7 +11,7 @@ use console::note;
 use console::out;
 use console::parse;
 use console::shared::Shared;
-use controller::{KeyspaceSpec, KeyspaceStatus};
+use controller::{KeyspaceSpec, KeyspaceStatus, PARTITIONS};
 use workload::KeyNames;
 
 /// List, create and show keyspaces.
@@ -43,14 +43,16 @@ enum Command {
 /// Create a keyspace. It can be used when the command ends.
 ///
 /// A hash keyspace spreads its keys evenly and keeps no order. A range keyspace keeps its keys in
-/// order for scans. Its partitions lie evenly over the 16 bytes that follow the prefix, which suits
-/// keys that do the same; for others say where they begin, with --split-numbers or --split.
+/// order for scans. It begins with one partition, which is cut where load and keys turn out to be;
+/// or with several, where --split or --split-numbers say. With --partitions alone they lie evenly
+/// over the 16 bytes that follow the prefix, which suits keys that do the same.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   keyway keyspace create sessions --partitions 256 --replicas 2
+  keyway keyspace create users --range --prefix user:
   keyway keyspace create users --range --prefix user --split-numbers 100000
-  keyway keyspace create words --range --partitions 3 --split h --split q
+  keyway keyspace create words --range --split h --split q
   keyway keyspace create ledger --hot off")]
 struct Create {
     /// Its name: letters, digits, '_', '-' and '.'.
@@ -61,9 +63,10 @@ struct Create {
     /// What all keys begin with; the switch looks at the 16 bytes after it.
     #[arg(long, requires = "range", default_value = "", hide_default_value = true)]
     prefix: String,
-    /// How many partitions.
-    #[arg(long, value_name = "N", default_value_t = 128)]
-    partitions: u32,
+    /// How many partitions it begins with. Without it 128; if keys are kept in order, as many as
+    /// --split makes, or one, which is cut where load and keys turn out to be.
+    #[arg(long, value_name = "N")]
+    partitions: Option<u32>,
     /// On how many nodes each key lies.
     #[arg(long, value_name = "N", default_value_t = 3)]
     replicas: u8,
@@ -123,9 +126,16 @@ impl Create {
     }
 
     fn spec(self) -> Result<KeyspaceSpec, Failure> {
-        let splits = match self.split_numbers {
-            Some(count) => number_splits(&self.prefix, self.key_size, count, self.partitions)?,
-            None => self.split.into_iter().map(String::into_bytes).collect(),
+        let (partitions, splits) = match self.split_numbers {
+            Some(count) => {
+                let partitions = self.partitions.unwrap_or(PARTITIONS);
+                (partitions, number_splits(&self.prefix, self.key_size, count, partitions)?)
+            }
+            None => {
+                let splits: Vec<_> = self.split.into_iter().map(String::into_bytes).collect();
+                let usual = KeyspaceSpec::usual_partitions(self.range, splits.len());
+                (self.partitions.unwrap_or(usual), splits)
+            }
         };
         let kind = if self.range {
             KeyspaceKind::Range { prefix: self.prefix.into_bytes() }
@@ -137,7 +147,7 @@ impl Create {
             Hot::Reads => HotPolicy::Reads,
             Hot::Off => HotPolicy::Off,
         };
-        let Self { name, partitions, replicas, .. } = self;
+        let Self { name, replicas, .. } = self;
         Ok(KeyspaceSpec { name, kind, partitions, replicas, splits, hot })
     }
 }

@@ -254,14 +254,15 @@ fn nodes(nodes: &[NodeBurden]) -> String {
 }
 
 fn partitions(status: &Status) -> String {
-    let head = ["partition", "keyspace", "reads/s", "writes/s", "chain"];
+    let head = ["partition", "keyspace", "reads/s", "writes/s", "bytes", "chain"];
     let mut rows = vec![head.map(str::to_owned).to_vec()];
     let mut busiest: Vec<&PartitionRate> = status.placement.partitions.iter().collect();
     busiest.sort_by_key(|it| (Reverse(it.reads.saturating_add(it.writes)), it.partition));
     for it in busiest.iter().take(SHOWN_MAX) {
         let (keyspace, chain) = place(status, it.partition);
         let (reads, writes) = (grouped(it.reads), grouped(it.writes));
-        rows.push(vec![it.partition.to_string(), keyspace, reads, writes, chain]);
+        let bytes = it.held.map_or_else(|| "-".to_owned(), |held| grouped(held.bytes));
+        rows.push(vec![it.partition.to_string(), keyspace, reads, writes, bytes, chain]);
     }
     table(&rows)
 }

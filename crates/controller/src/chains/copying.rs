@@ -80,7 +80,7 @@ impl Case<'_> {
         let evens_out = || members.iter().any(|member| full(*member) > full(node));
         let there = members.len() + self.absent(members);
         let missing = there < self.replicas || self.is_anyone_departing(members);
-        let moves = matches!(self.change, Some(Change::Move { to, .. }) if to == node);
+        let moves = matches!(self.change, Some(Change::Move { to, .. }) if *to == node);
         let Sight { departing, leaving, .. } = self.sight(node);
         !departing && !leaving && (missing || moves || evens_out())
     }

@@ -49,7 +49,7 @@ pub(super) fn explain(outlook: &Outlook, reason: Reason, steps: &[&Step]) -> (St
         Reason::Large => ("partitions are to be split".to_owned(), format!("close them: {some}")),
         Reason::Small => ("partitions are to be merged".to_owned(), format!("close them: {some}")),
         Reason::Remade => {
-            let made = steps.iter().flat_map(|step| [&step.next].into_iter().chain(&step.second));
+            let made = steps.iter().flat_map(|step| [&step.next].into_iter().chain(&step.rest));
             let origins = made.clone().flat_map(|it| &it.made).flat_map(|it| &it.origins);
             let of: BTreeSet<PartitionId> = origins.map(|it| it.partition).collect();
             let of = list(of.iter().map(ToString::to_string));

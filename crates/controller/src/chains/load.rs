@@ -9,7 +9,7 @@ use cluster::NodeId;
 impl Case<'_> {
     /// The copy that moves load to another node.
     pub(super) fn moving(&self, members: &[NodeId]) -> Option<Intent> {
-        let Some(Change::Move { from, to, .. }) = self.change else { return None };
+        let Some(&Change::Move { from, to, .. }) = self.change else { return None };
         let Sight { serving, departing, leaving, .. } = self.sight(to);
         let fit = serving && !departing && !leaving && self.tally.of(to).can_take();
         let strange =
@@ -22,13 +22,13 @@ impl Case<'_> {
 
     /// Whether another member is to be the tail.
     pub(super) fn turns(&self, target: &Target) -> bool {
-        let Some(Change::Turn { tail, .. }) = self.change else { return false };
+        let Some(&Change::Turn { tail, .. }) = self.change else { return false };
         self.partition.tail() != Some(tail) && target.members.contains(&tail)
     }
 
     /// Who is to be the tail because of the load.
     pub(super) fn wanted_tail(&self, members: &[NodeId]) -> Option<NodeId> {
-        let wanted = match self.change? {
+        let wanted = match *self.change? {
             Change::Turn { tail, .. } => tail,
             Change::Move { to, reads: true, .. } => to,
             Change::Move { .. } | Change::Split { .. } | Change::Merge { .. } => {

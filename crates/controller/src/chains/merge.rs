@@ -2,9 +2,9 @@
 
 use super::compare::Comparison;
 use super::plan::{Case, Mate, Reason, Step, Union};
+use crate::neighbours::have_the_same_nodes;
 use crate::placement::Change;
 use cluster::{NodeId, Partition};
-use std::collections::BTreeSet;
 
 impl Case<'_> {
     /// Whether it is to be closed for a merge: with its neighbour, in one step.
@@ -35,10 +35,4 @@ impl Case<'_> {
         let next = Partition { last: mate.last, ..joint };
         Union::Now(Box::new(Step { absorbs: true, ..Step::new(next, Reason::Remade) }))
     }
-}
-
-/// Whether all that two chains have are the same members.
-pub(crate) fn have_the_same_nodes(one: &Partition, other: &Partition) -> bool {
-    let set = |it: &Partition| it.chain.iter().copied().collect::<BTreeSet<_>>();
-    !one.has_learner && !other.has_learner && set(one) == set(other)
 }

@@ -27,7 +27,7 @@ pub(crate) struct Case<'a> {
     /// The copy that is to begin in it.
     pub(crate) intent: Option<Intent>,
     /// What is to be changed of it because of its load.
-    pub(crate) change: Option<Change>,
+    pub(crate) change: Option<&'a Change>,
     /// The neighbour that it is to become one with.
     pub(crate) mate: Option<Mate<'a>>,
     pub(crate) outlook: &'a Outlook,
@@ -53,8 +53,8 @@ pub(crate) struct Mate<'a> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Step {
     pub(crate) next: Partition,
-    /// The other part, if it is split.
-    pub(crate) second: Option<Partition>,
+    /// The other parts, in their order, if it is split.
+    pub(crate) rest: Vec<Partition>,
     /// Whether the partition after it is taken in.
     pub(crate) absorbs: bool,
     pub(crate) reason: Reason,
@@ -66,7 +66,7 @@ pub(crate) struct Step {
 
 impl Step {
     pub(super) fn new(next: Partition, reason: Reason) -> Self {
-        Self { next, second: None, absorbs: false, reason, intent: None, unequal: Vec::new() }
+        Self { next, rest: Vec::new(), absorbs: false, reason, intent: None, unequal: Vec::new() }
     }
 }
 
@@ -144,7 +144,7 @@ impl Case<'_> {
         // All of a chain do, or nobody.
         let before = self.partition.sends_early;
         let can = |node: &NodeId| self.sight(*node).sends_early.unwrap_or(before);
-        for next in step.second.iter_mut().chain([&mut step.next]) {
+        for next in step.rest.iter_mut().chain([&mut step.next]) {
             next.sends_early = next.chain.iter().all(can);
         }
         Some(step)
@@ -323,7 +323,7 @@ impl Case<'_> {
     /// is the fullest, else who came first.
     fn least_wanted(&self, members: &[NodeId]) -> Option<NodeId> {
         let moves_from = match self.change {
-            Some(Change::Move { from, to, .. }) if members.contains(&to) => Some(from),
+            Some(Change::Move { from, to, .. }) if members.contains(to) => Some(*from),
             _ => None,
         };
         let rank = |node: &&NodeId| {

@@ -1,43 +1,51 @@
-//! Splitting a partition: it is closed, settles, and becomes two with the same nodes. And what
-//! partitions that are made of others have in common.
+//! Splitting a partition: it is closed, settles, and others with the same nodes are made of it. And
+//! what partitions that are made of others have in common.
 
 use super::compare::Comparison;
 use super::plan::{Case, Reason, Step};
-use crate::placement::Change;
+use crate::neighbours::stride;
+use crate::placement::{Change, Cut};
 use crate::saved::Saved;
-use cluster::{Epoch, Making, Map, Match, NodeId, Origin, Partition, PartitionId};
+use cluster::{Epoch, Making, Match, NodeId, Origin, Partition, PartitionId};
 
 impl Case<'_> {
-    /// Where it is to be cut.
-    fn cut(&self) -> Option<Match> {
-        let Some(Change::Split { at, .. }) = self.change else { return None };
+    /// Where it is to be cut, in order, and whether that is for its load or size.
+    fn cuts(&self) -> Option<(&[Cut], bool)> {
+        let Some(Change::Split { cuts, grown, .. }) = self.change else { return None };
         let Partition { first, last, .. } = *self.partition;
-        (first < at && at <= last).then_some(at)
+        let inside = cuts.iter().all(|cut| first < cut.at && cut.at <= last);
+        let ascending = cuts.is_sorted_by(|one, next| one.at < next.at);
+        (!cuts.is_empty() && inside && ascending).then_some((cuts, *grown))
     }
 
     /// Whether it is to be closed for that.
     pub(super) fn is_to_split(&self) -> bool {
         let can = |node: &NodeId| self.sight(*node).splits;
         let partition = self.partition;
-        self.cut().is_some()
-            && self.parts_left > 0
+        self.cuts().is_some_and(|(cuts, _)| cuts.len() <= self.parts_left)
             && !partition.has_learner
             && partition.chain.iter().all(can)
     }
 
-    /// Makes two of a closed partition whose members all hold the same. While a key is delegated
+    /// Makes others of a closed partition whose members all hold the same. While a key is delegated
     /// they do not hold all of it: then the partition opens as it is.
     pub(super) fn split(&self, compared: &Comparison) -> Option<Step> {
-        let at = self.cut().filter(|_| self.is_to_split())?;
+        let (cuts, grown) = self.cuts().filter(|_| self.is_to_split())?;
         if !compared.behind.is_empty() || compared.delegated {
             return None;
         }
-        let half = self.remade([self.partition])?;
-        let first = Partition { last: Match(at.0 - 1), ..half.clone() };
-        let mut second = Partition { first: at, ..half };
-        // Its roles fall to others.
-        second.chain.rotate_left(1);
-        Some(Step { second: Some(second), ..Step::new(first, Reason::Remade) })
+        let mut first = self.remade([self.partition])?;
+        let ends = cuts.iter().skip(1).map(|next| Match(next.at.0 - 1)).chain([first.last]);
+        let parts = cuts.iter().zip(ends).map(|(cut, last)| {
+            let mut part = Partition { first: cut.at, last, grown, ..first.clone() };
+            if let Some(place) = part.chain.iter().position(|node| *node == cut.tail) {
+                part.chain.rotate_left(place + 1);
+            }
+            part
+        });
+        let rest: Vec<Partition> = parts.collect();
+        first.last = rest.first().map(|next| Match(next.first.0 - 1))?;
+        Some(Step { rest, ..Step::new(first, Reason::Remade) })
     }
 }
 
@@ -81,7 +89,7 @@ impl Step {
         let origins = self.next.made.iter().flat_map(|made| &made.origins);
         let origin = origins.map(|it| it.partition).next().unwrap_or_default();
         let stride = stride(&state.map, &self.next.chain);
-        for part in [&mut self.next].into_iter().chain(&mut self.second) {
+        for part in [&mut self.next].into_iter().chain(&mut self.rest) {
             let ahead = (origin.0 % stride + stride - state.next_partition % stride) % stride;
             part.id = PartitionId(state.next_partition + ahead);
             state.next_partition = part.id.0 + 1;
@@ -89,27 +97,7 @@ impl Step {
     }
 }
 
-/// Whether every one of these nodes has both partitions at one shard.
-pub(crate) fn are_at_one_shard(map: &Map, chain: &[NodeId], ids: [PartitionId; 2]) -> bool {
-    let stride = stride(map, chain);
-    let [one, other] = ids;
-    one.0 % stride == other.0 % stride
-}
-
-/// Ids that differ by this are of one shard at each of these nodes.
-fn stride(map: &Map, chain: &[NodeId]) -> u32 {
-    let nodes = map.nodes.iter().filter(|it| chain.contains(&it.id));
-    nodes.fold(1, |all, node| {
-        let shards = u32::from(node.shards);
-        all / common_divisor(all, shards) * shards
-    })
-}
-
-fn common_divisor(a: u32, b: u32) -> u32 {
-    if b == 0 { a } else { common_divisor(b, a % b) }
-}
-
-/// How many partitions may be split: of the places in the map, and of the ids.
+/// How many partitions there may be more: of the places in the map, and of the ids.
 pub(super) fn parts_left(state: &Saved) -> usize {
     let places = wire::PARTITIONS_MAX.saturating_sub(state.map.partitions.len());
     let ids = (u32::MAX - state.next_partition) / IDS_MAX;
@@ -119,23 +107,3 @@ pub(super) fn parts_left(state: &Saved) -> usize {
 /// Ids that a split passes over at most: while all nodes of a chain together have fewer than so
 /// many combinations of shards.
 const IDS_MAX: u32 = 1 << 20;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use cluster::NodeSpec;
-
-    #[test]
-    fn ids_are_of_one_shard_at_every_node_when_they_differ_by_what_all_shards_divide() {
-        let node = |id: u16, shards: u16| NodeSpec {
-            id: NodeId(id),
-            endpoint: std::net::SocketAddr::from(([127, 0, 0, 1], 100 * id)).into(),
-            shards,
-        };
-        let nodes = vec![node(1, 2), node(2, 3), node(3, 4), node(4, 5)];
-        let map = Map { nodes, ..Map::default() };
-        let chain: Vec<NodeId> = [1, 2, 3].map(NodeId).to_vec();
-        assert_eq!(stride(&map, &chain), 12);
-        assert_eq!(stride(&map, &[NodeId(4)]), 5);
-    }
-}

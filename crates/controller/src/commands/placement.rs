@@ -2,10 +2,10 @@
 //! merged, and that nothing of that is done because of the load.
 
 use super::{CommandError, MoveError, RemakeError};
-use crate::chains::{are_at_one_shard, have_the_same_nodes};
 use crate::controller::Controller;
 use crate::decisions::Level;
-use crate::placement::Change as PlacementChange;
+use crate::neighbours::{are_at_one_shard, have_the_same_nodes};
+use crate::placement::{Change as PlacementChange, Cut};
 use cluster::{Match, NodeId, Partition, PartitionId};
 use machine::Instant;
 
@@ -61,8 +61,8 @@ impl Controller {
         }
         let reads = partition.tail() == Some(from);
         let change = PlacementChange::Move { partition: id, from, to, reads };
-        self.chains.wish(change);
         let saw = format!("wanted: {change}");
+        self.chains.wish(change.clone());
         self.act();
         if !self.chains.is_changing(id) {
             return Err(CommandError::Move(id, MoveError::CannotBegin(to)));
@@ -105,13 +105,17 @@ impl Controller {
         if self.chains.parts_left(&self.ledger.state) == 0 {
             return refuse(RemakeError::Full);
         }
-        let change = PlacementChange::Split { partition: id, at };
+        // The roles of the second part fall to others.
+        let tail = partition.head().unwrap_or_default();
+        let cuts = vec![Cut { at, tail }];
+        let change = PlacementChange::Split { partition: id, cuts, grown: false };
+        let saw = format!("wanted: {change}");
         self.chains.wish(change);
         self.act();
         if !self.chains.is_changing(id) {
             return refuse(RemakeError::CannotBegin);
         }
-        self.ledger.decisions.note(now, Level::Usual, format!("wanted: {change}"), "close it", "");
+        self.ledger.decisions.note(now, Level::Usual, saw, "close it", "");
         Ok(())
     }
 
@@ -149,7 +153,7 @@ impl Controller {
         if !are_at_one_shard(map, &one.chain, [id, with]) {
             return refuse(RemakeError::OtherShards(with));
         }
-        self.chains.wish_merge(id, with);
+        self.chains.wish(PlacementChange::Merge { partition: id, with });
         self.act();
         if !self.chains.is_changing(id) {
             return refuse(RemakeError::CannotBegin);

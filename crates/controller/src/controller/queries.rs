@@ -17,7 +17,8 @@ impl Controller {
     #[must_use]
     pub fn status(&self, now: Instant) -> Status {
         let (lease, mutant) = (self.config.lease, self.mutant);
-        let seen = chains::Seen { now, members: &self.members, lease, mutant };
+        let (members, hot) = (&self.members, &self.hot);
+        let seen = chains::Seen { now, members, hot, lease, mutant };
         let view = View {
             now,
             state: &self.ledger.state,

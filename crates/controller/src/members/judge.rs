@@ -2,7 +2,7 @@
 
 use super::standing::Standing;
 use crate::saved::Saved;
-use cluster::{NodeId, NodeReport, SwitchCounters, is_plausible_revision};
+use cluster::{NodeId, NodeReport, PartitionSample, SwitchCounters, is_plausible_revision};
 use machine::Instant;
 use wire::Revision;
 
@@ -115,7 +115,17 @@ pub(crate) fn bound(report: &mut NodeReport) {
     report.vacating.sort_unstable();
     report.copies.truncate(wire::PARTITIONS_MAX);
     report.verified.truncate(wire::PARTITIONS_MAX);
+    report.samples.truncate(SAMPLES_MAX);
+    for sample in &mut report.samples {
+        for points in [&mut sample.asked, &mut sample.stored] {
+            points.truncate(PartitionSample::POINTS_MAX);
+            points.sort_unstable();
+        }
+    }
 }
 
 /// Incarnations that a node is heard to tell of: more than one keeps on record.
 const PAST_MAX: usize = 256;
+
+/// Partitions that a node is heard to speak of in one report: more than all of its shards do.
+const SAMPLES_MAX: usize = 4096;

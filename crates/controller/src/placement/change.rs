@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// A change of a partition that takes load from a node.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "change", rename_all = "snake_case")]
 pub enum Change {
     /// Another member becomes the tail.
@@ -26,12 +26,15 @@ pub enum Change {
         /// Whether it answers reads, and is to go on with that.
         reads: bool,
     },
-    /// It becomes two.
+    /// Others are made of it.
     Split {
         /// Which partition.
         partition: PartitionId,
-        /// The first match value of the second.
-        at: Match,
+        /// Where each but the first of them begins, in order.
+        cuts: Vec<Cut>,
+        /// Whether it is for its load or size, and not somebody's wish: then what is cold and small
+        /// again may be merged.
+        grown: bool,
     },
     /// It and a neighbour become one.
     Merge {
@@ -40,6 +43,15 @@ pub enum Change {
         /// Which neighbour.
         with: PartitionId,
     },
+}
+
+/// Where a part of a partition begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cut {
+    /// Its first match value.
+    pub at: Match,
+    /// Which member answers its reads.
+    pub tail: NodeId,
 }
 
 impl Change {
@@ -64,7 +76,10 @@ impl fmt::Display for Change {
             Self::Move { partition, from, to, .. } => {
                 write!(f, "move partition {partition} from node {from} to node {to}")
             }
-            Self::Split { partition, at } => write!(f, "split partition {partition} at {at}"),
+            Self::Split { partition, cuts, .. } => match cuts.as_slice() {
+                [cut] => write!(f, "split partition {partition} at {}", cut.at),
+                many => write!(f, "split partition {partition} into {}", many.len() + 1),
+            },
             Self::Merge { partition, with } => write!(f, "merge partitions {partition} and {with}"),
         }
     }

@@ -2,9 +2,11 @@
 
 use super::change::Change;
 use super::loads::{Loads, Rate};
+use super::quiet::Quiet;
 use super::rest::Rests;
+use super::samples::Samples;
 use crate::capacity::Weights;
-use cluster::{Map, MaybeMutant, Mutant, NodeId, Partition, PartitionId};
+use cluster::{Map, Match, MaybeMutant, Mutant, NodeId, Partition, PartitionId};
 use machine::Instant;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,6 +23,9 @@ const TURN_GAIN_PERMILLE: u64 = 10;
 /// What a move has to take off, which copies all of a partition.
 const MOVE_GAIN_PERMILLE: u64 = 20;
 
+/// A copy of what is sent in one part in so many of a second takes little time.
+const LITTLE_PER_SECOND: u64 = 2;
+
 /// Changes decided at once.
 const CHANGES_MAX: usize = 16;
 
@@ -31,10 +36,17 @@ pub(crate) struct Scene<'a> {
     pub(super) floor: u64,
     pub(super) map: &'a Map,
     pub(super) loads: &'a Loads,
+    pub(super) samples: &'a Samples,
     pub(super) weights: &'a Weights,
     pub(super) takers: &'a [NodeId],
     pub(super) rests: &'a Rests,
     pub(super) under_way: &'a BTreeMap<PartitionId, Change>,
+    /// Whether a partition can be split and merged now.
+    pub(super) can_be_remade: &'a dyn Fn(&Partition) -> bool,
+    /// How many partitions there may be more.
+    pub(super) parts_left: usize,
+    /// From so many bytes on a partition is large.
+    pub(super) split_bytes: u64,
     pub(super) mutant: MaybeMutant,
 }
 
@@ -85,7 +97,7 @@ impl Shares {
         busiest.is_some_and(|(_, load)| load >= floor) && self.worst_permille() >= UNEVEN_PERMILLE
     }
 
-    fn shift(&mut self, (from, to): (NodeId, NodeId), load: u64) {
+    pub(super) fn shift(&mut self, (from, to): (NodeId, NodeId), load: u64) {
         let (less, more) = (self.as_borne(from, load), self.as_borne(to, load));
         let from = self.nodes.entry(from).or_default();
         *from = from.saturating_sub(less);
@@ -97,7 +109,7 @@ impl Shares {
     }
 
     /// What the busier of the two would have if so much load went from one to the other.
-    fn busier_after(&self, (from, to): (NodeId, NodeId), load: u64) -> u64 {
+    pub(super) fn busier_after(&self, (from, to): (NodeId, NodeId), load: u64) -> u64 {
         let rest = self.of(from).saturating_sub(self.as_borne(from, load));
         rest.max(self.of(to) + self.as_borne(to, load))
     }
@@ -116,27 +128,30 @@ impl Shares {
 pub(crate) struct Burdens<'a> {
     scene: Scene<'a>,
     shares: Shares,
+    /// Partitions that are to become one with a neighbour which has the same nodes.
+    paired: BTreeSet<PartitionId>,
 }
 
 impl Burdens<'_> {
     /// Whether a replica can go from one node to another, which then has no more to do than the one
     /// had.
     pub(crate) fn can_move(&self, partition: &Partition, (from, to): (NodeId, NodeId)) -> bool {
-        let Self { scene, shares } = self;
+        let Self { scene, shares, .. } = self;
         let load = scene.load(partition, from);
         scene.may_go(partition.id, to)
+            && !self.paired.contains(&partition.id)
             && (load == 0 || shares.busier_after((from, to), load) <= shares.of(from))
     }
 }
 
 impl<'a> Scene<'a> {
-    pub(super) fn burdens(self) -> Burdens<'a> {
-        let shares = self.shares();
-        Burdens { scene: self, shares }
+    pub(super) fn burdens(self, quiet: &Quiet) -> Burdens<'a> {
+        let (shares, paired) = (self.shares(), self.paired(quiet));
+        Burdens { scene: self, shares, paired }
     }
 
     /// What a member has to do for a partition.
-    fn load(&self, partition: &Partition, node: NodeId) -> u64 {
+    pub(super) fn load(&self, partition: &Partition, node: NodeId) -> u64 {
         let Rate { reads, writes } = self.loads.of(partition.id);
         writes + if partition.tail() == Some(node) { reads } else { 0 }
     }
@@ -179,26 +194,67 @@ impl<'a> Scene<'a> {
                     shares.shift((now, to), reads);
                 }
             }
-            // Nothing comes to another node by itself.
-            Change::Split { .. } | Change::Merge { .. } => {}
+            Change::Split { ref cuts, .. } => {
+                let at: Vec<Match> = cuts.iter().map(|cut| cut.at).collect();
+                for (cut, rate) in cuts.iter().zip(self.rates_between(partition, &at)) {
+                    shares.shift((now, cut.tail), rate.reads);
+                }
+            }
+            Change::Merge { .. } => {}
         }
     }
 
-    /// What is to be changed, and what each node has to do then.
+    /// What is to be changed because of the load, and what each node has to do then. What no node
+    /// can bear beside anything else is split first, unless nothing has to be.
     pub(super) fn changes(&self) -> (Vec<Change>, Shares) {
+        let (shifts, after) = self.turns_and_moves();
+        let uneven = after.worst_permille() >= UNEVEN_PERMILLE;
+        let stuck = uneven && shifts.is_empty() && self.under_way.is_empty();
+        let (splits, shares) = self.splits(&after, stuck);
+        if splits.is_empty() { (shifts, after) } else { (splits, shares) }
+    }
+
+    /// Whether a node with so much has too much, when nodes ought to have `mean`.
+    pub(super) fn is_much(&self, load: u64, mean: u64) -> bool {
+        load > (mean * EVEN_PERMILLE / 1_000).max(self.floor)
+    }
+
+    /// Which replicas move of which a copy takes little time: these need not wait for a sample.
+    pub(super) fn moves_of_little(&self) -> (Vec<Change>, Shares) {
+        let most = self.map.copy_bytes_per_s / LITTLE_PER_SECOND;
+        let is_little = |it: &Partition| self.samples.held(it).is_some_and(|it| it.bytes <= most);
+        self.shifts(|free, shares, copying| {
+            let (node, free) = free;
+            let free: Vec<&Partition> = free.iter().copied().filter(|it| is_little(it)).collect();
+            self.best_move(node, &free, shares, copying)
+        })
+    }
+
+    /// Which roles turn and which replicas move.
+    fn turns_and_moves(&self) -> (Vec<Change>, Shares) {
+        self.shifts(|(node, free), shares, copying| {
+            let turn = self.best_turn(node, free, shares);
+            turn.or_else(|| self.best_move(node, free, shares, copying))
+        })
+    }
+
+    /// What is to be changed, one node after the other, the busiest first, if this finds something
+    /// for it.
+    fn shifts(
+        &self,
+        best: impl Fn((NodeId, &[&Partition]), &Shares, &BTreeSet<NodeId>) -> Option<Change>,
+    ) -> (Vec<Change>, Shares) {
         let mut shares = self.shares();
         let mut changes: Vec<Change> = Vec::new();
         let (mut stuck, mut copying) = (BTreeSet::new(), self.copying());
         let mut touched: BTreeSet<PartitionId> = self.under_way.keys().copied().collect();
-        let even = shares.mean() * EVEN_PERMILLE / 1_000;
+        let mean = shares.mean();
         while changes.len() < CHANGES_MAX
             && let Some((node, load)) = shares.busiest(&stuck)
-            && load > even.max(self.floor)
+            && self.is_much(load, mean)
         {
             let free: Vec<&Partition> = self.free(node, &touched).collect();
-            let turn = self.best_turn(node, &free, &shares);
-            let Some(change) = turn.or_else(|| self.best_move(node, &free, &shares, &copying))
-            else {
+            let Some(change) = best((node, &free), &shares, &copying) else {
                 stuck.insert(node);
                 continue;
             };
@@ -220,26 +276,29 @@ impl<'a> Scene<'a> {
     }
 
     /// Partitions of a node that can be changed.
-    fn free(
+    pub(super) fn free(
         &self,
         node: NodeId,
         touched: &BTreeSet<PartitionId>,
     ) -> impl Iterator<Item = &Partition> {
         self.map.partitions.iter().filter(move |it| {
-            it.open
-                && !it.has_learner
-                && it.members().contains(&node)
-                && !touched.contains(&it.id)
-                && self.loads.is_settled(it.id)
-                && !self.rests(it.id)
+            it.members().contains(&node) && self.is_free(it, touched) && !self.rests(it.id)
         })
     }
 
-    fn rests(&self, partition: PartitionId) -> bool {
+    /// Whether nothing is under way with it, and it was counted since it changed.
+    pub(super) fn is_free(&self, it: &Partition, touched: &BTreeSet<PartitionId>) -> bool {
+        let idle = it.open && !it.has_learner && !touched.contains(&it.id);
+        let counted = self.loads.is_settled(it.id)
+            || self.mutant.is(Mutant::InheritCounts) && it.made.is_some();
+        idle && counted
+    }
+
+    pub(super) fn rests(&self, partition: PartitionId) -> bool {
         self.rests.rests(self.now, partition) && !self.mutant.is(Mutant::NeverRest)
     }
 
-    fn may_go(&self, partition: PartitionId, node: NodeId) -> bool {
+    pub(super) fn may_go(&self, partition: PartitionId, node: NodeId) -> bool {
         self.rests.may_go(self.now, partition, node) || self.mutant.is(Mutant::MoveBack)
     }
 

@@ -21,6 +21,9 @@ const HISTORY: usize = 16;
 /// sent again comes all at once.
 const UNSETTLED: u8 = 2;
 
+/// A switch counts a part within so long, or nobody asks for it.
+const EXPECTED_FOR: Duration = Duration::from_secs(10);
+
 /// More than any partition is asked for: a switch that says so has counted wrong.
 const RATE_MAX: u64 = u32::MAX as u64;
 
@@ -39,6 +42,8 @@ pub(crate) struct Loads {
     by: Option<(u16, Incarnation)>,
     at: Option<Instant>,
     partitions: BTreeMap<PartitionId, Counted>,
+    /// What parts of others are expected to be asked for, and since when, until it is counted.
+    expected: BTreeMap<PartitionId, (Instant, Rate)>,
     hot: BTreeMap<(KeyspaceId, u64), Away>,
 }
 
@@ -72,8 +77,17 @@ impl Rate {
         self.since(Self { reads: away.reads, writes: away.writes })
     }
 
-    fn all(self) -> u64 {
+    pub(super) fn all(self) -> u64 {
         self.reads.saturating_add(self.writes)
+    }
+
+    pub(super) fn plus(self, other: Self) -> Self {
+        Self { reads: self.reads + other.reads, writes: self.writes + other.writes }
+    }
+
+    /// So many thousandths of it.
+    pub(super) fn permille(self, share: u64) -> Self {
+        Self { reads: self.reads * share / 1_000, writes: self.writes * share / 1_000 }
     }
 
     fn mean(samples: impl Iterator<Item = Self> + Clone) -> Self {
@@ -161,6 +175,7 @@ impl Loads {
             *self = Self {
                 by: Some(by),
                 partitions: std::mem::take(&mut self.partitions),
+                expected: std::mem::take(&mut self.expected),
                 ..Self::default()
             };
             self.begin(now, counters, map);
@@ -175,6 +190,9 @@ impl Loads {
         let places: BTreeMap<PartitionId, &Partition> =
             map.partitions.iter().map(|it| (it.id, it)).collect();
         self.partitions.retain(|id, _| places.contains_key(id));
+        let counted = &self.partitions;
+        let is_counted = |id: &PartitionId| counted.get(id).is_some_and(|it| it.rate().is_some());
+        self.expected.retain(|id, (at, _)| !is_counted(id) && now < *at + EXPECTED_FOR);
         for count in &counters.partitions {
             let Some(partition) = places.get(&count.partition) else { continue };
             let counted = Rate { reads: count.reads, writes: count.writes };
@@ -238,9 +256,27 @@ impl Loads {
         away
     }
 
-    /// The rate of a partition, from before it changed if it just has.
+    /// The rate of a partition, from before it changed if it just has; of one that was made of
+    /// others what is expected.
     pub(super) fn of(&self, partition: PartitionId) -> Rate {
-        self.partitions.get(&partition).and_then(Counted::rate).unwrap_or_default()
+        let counted = self.partitions.get(&partition).and_then(Counted::rate);
+        counted.or_else(|| self.expected.get(&partition).map(|it| it.1)).unwrap_or_default()
+    }
+
+    /// A partition was made of others, and is expected to be asked for this. That tells what its
+    /// nodes have to do; of the partition itself only what is counted says anything.
+    pub(super) fn expect(&mut self, now: Instant, partition: PartitionId, rate: Rate) {
+        self.expected.insert(partition, (now, rate));
+    }
+
+    /// Whether there are parts of which it is yet to be counted what they are asked for.
+    pub(super) fn awaits_parts(&self) -> bool {
+        !self.expected.is_empty()
+    }
+
+    /// Whether all partitions were counted since they changed.
+    pub(super) fn all_settled(&self, map: &Map) -> bool {
+        map.partitions.iter().all(|it| self.is_settled(it.id))
     }
 
     /// Whether that was counted since it changed.

@@ -2,7 +2,7 @@
 
 use super::change::Change;
 use super::log::PlacementDecision;
-use cluster::{NodeId, PartitionId};
+use cluster::{NodeId, PartitionId, Volume};
 use serde::{Deserialize, Serialize};
 
 /// Who has how much to do, and what is changed because of it.
@@ -44,6 +44,9 @@ pub struct PartitionRate {
     pub reads: u64,
     /// Writes.
     pub writes: u64,
+    /// What lies in it, as its tail has said; not there while that is not known.
+    #[serde(default)]
+    pub held: Option<Volume>,
 }
 
 /// What a node has to do.

@@ -3,8 +3,8 @@
 
 use cluster::{
     ClockAhead, ClusterId, Epoch, HotCount, HotKey, HotOrder, Incarnation, Install, NodeId,
-    NodeReport, Order, Partition, PartitionCount, PartitionId, Resources, Settled, StoreId, Stored,
-    SwitchCounters, Tenure,
+    NodeReport, Order, Partition, PartitionCount, PartitionId, PartitionSample, Resources, Settled,
+    StoreId, Stored, SwitchCounters, Tenure,
 };
 use machine::Instant;
 use std::collections::{BTreeMap, BTreeSet};
@@ -40,6 +40,8 @@ pub(super) struct Obedient {
     pub(super) counts: Vec<PartitionCount>,
     /// What a node says that it holds.
     pub(super) stored: Vec<Stored>,
+    /// What it says of partitions whose tail it is.
+    pub(super) samples: Vec<PartitionSample>,
     /// The hot keys that it has installed.
     pub(super) hot: HotOrder,
     /// The newest order of hot keys that it has on record, if it is a node.
@@ -89,6 +91,7 @@ impl Obedient {
             claims: None,
             counts: Vec::new(),
             stored: Vec::new(),
+            samples: Vec::new(),
             hot: HotOrder::default(),
             hot_known: Revision::NONE,
             hot_floor: 0,
@@ -312,6 +315,7 @@ impl Obedient {
             busy_us: 0,
             resources: Resources::default(),
             stored: self.stored.clone(),
+            samples: self.samples.clone(),
             clock: self.clock_told,
             asked_directly: self.asked_directly,
             leaving: self.leaving,

@@ -10,11 +10,20 @@ use std::time::Duration;
 const SECOND: Duration = Duration::from_secs(1);
 
 /// Reads and writes per second, by partition.
-type Demand = BTreeMap<PartitionId, (u64, u64)>;
+pub(super) type Demand = BTreeMap<PartitionId, (u64, u64)>;
 
 impl World {
     /// Lives for a while under a load that may change from second to second.
     fn serve(&mut self, time: Duration, demand: impl Fn(Duration) -> Demand) {
+        self.serve_as_it_is(time, |_, since| demand(since));
+    }
+
+    /// The same under a load that may depend on where things are.
+    pub(super) fn serve_as_it_is(
+        &mut self,
+        time: Duration,
+        mut demand: impl FnMut(&mut Self, Duration) -> Demand,
+    ) {
         let begin = self.now;
         let mut counted: BTreeMap<PartitionId, (u128, u128)> = BTreeMap::new();
         let known: BTreeMap<_, _> = self.switch_counts().into_iter().collect();
@@ -22,7 +31,7 @@ impl World {
             let before = self.now;
             self.step();
             let nanos = self.now.since(before).as_nanos();
-            for (id, (reads, writes)) in demand(before.since(begin)) {
+            for (id, (reads, writes)) in demand(self, before.since(begin)) {
                 let sum = counted.entry(id).or_default();
                 sum.0 += u128::from(reads) * nanos;
                 sum.1 += u128::from(writes) * nanos;
@@ -49,7 +58,7 @@ impl World {
     }
 
     /// What each node has to do under a load.
-    fn loads(&self, demand: &Demand) -> Vec<u64> {
+    pub(super) fn loads(&self, demand: &Demand) -> Vec<u64> {
         let map = self.map();
         let mut loads: BTreeMap<NodeId, u64> = map.nodes.iter().map(|it| (it.id, 0)).collect();
         for partition in &map.partitions {
@@ -62,7 +71,7 @@ impl World {
         loads.into_values().collect()
     }
 
-    fn worst_permille(&self, demand: &Demand) -> u64 {
+    pub(super) fn worst_permille(&self, demand: &Demand) -> u64 {
         let loads = self.loads(demand);
         let mean = loads.iter().sum::<u64>() / u64::try_from(loads.len()).unwrap();
         loads.into_iter().max().unwrap() * 1_000 / mean

@@ -40,6 +40,7 @@ fn config() -> ControllerConfig {
         copy_bytes_per_s: 1 << 20,
         hot_selection: Selection::default(),
         load_floor: crate::LOAD_FLOOR,
+        split_bytes: crate::SPLIT_BYTES,
     }
 }
 

@@ -16,10 +16,10 @@ impl<E: Engine> Node<E> {
             return;
         }
         let mut keys = Vec::new();
-        let lookup = Lookup { replicas: &self.replicas, ranges: &self.ranges };
+        let mut lookup = Lookup { replicas: &mut self.replicas, ranges: &self.ranges };
         for packet in datagrams.filter_map(|datagram| Packet::parse(datagram).ok()) {
             if let Ok(body) = packet.body() {
-                find_keys(&lookup, &Header::read(packet.header()), body, &mut keys);
+                find_keys(&mut lookup, &Header::read(packet.header()), body, &mut keys);
             }
         }
         if !keys.is_empty() {
@@ -29,7 +29,12 @@ impl<E: Engine> Node<E> {
 }
 
 /// The keys whose values a packet makes the node read.
-fn find_keys<'a>(lookup: &Lookup<'_>, header: &Header, body: Body<'a>, keys: &mut Vec<KeyRef<'a>>) {
+fn find_keys<'a>(
+    lookup: &mut Lookup<'_>,
+    header: &Header,
+    body: Body<'a>,
+    keys: &mut Vec<KeyRef<'a>>,
+) {
     let mut find = |replica: Option<&Replica>, header: &Header, key| {
         keys.extend(replica.map(|replica| replica.member.key_ref(header, key)));
     };
@@ -47,7 +52,7 @@ fn find_keys<'a>(lookup: &Lookup<'_>, header: &Header, body: Body<'a>, keys: &mu
             for (_, slot) in asked.filter(|(index, _)| header.bitmap & 1 << index != 0) {
                 let (match_value, keyhash) = (slot.match_value, slot.keyhash);
                 let tail = lookup.tail_of(KeyspaceId(header.keyspace), Match(match_value));
-                find(tail, &Header { match_value, keyhash, ..*header }, slot.key);
+                find(tail.as_deref(), &Header { match_value, keyhash, ..*header }, slot.key);
             }
         }
         _ => {}

@@ -80,8 +80,8 @@ impl<E: Engine> Node<E> {
             return Ok(());
         };
         if let Body::Mget(keys) = body {
-            let lookup = Lookup { replicas: &self.replicas, ranges: &self.ranges };
-            handle_mget(&mut ctx, &lookup, &header, keyspace, &keys);
+            let mut lookup = Lookup { replicas: &mut self.replicas, ranges: &self.ranges };
+            handle_mget(&mut ctx, &mut lookup, &header, keyspace, &keys);
             return Ok(());
         }
         let replica = self.replicas.get_mut(&PartitionId(header.partition));

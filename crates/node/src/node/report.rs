@@ -41,6 +41,7 @@ impl<E: Engine> Node<E> {
             busy_us: 0,
             resources: self.resources(),
             stored: self.stored(),
+            samples: self.samples(now),
             clock: self.shard.ahead,
             asked_directly: self.shard.direct.is_asked(now),
             // Whoever runs the node says so.

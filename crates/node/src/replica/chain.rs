@@ -14,7 +14,7 @@ use crate::replica::Replica;
 use crate::replica::write::{Write, changes_registration};
 use crate::shard::context::Context;
 use crate::shard::waits::Waits;
-use cluster::{Mutant, NodeId};
+use cluster::{Match, Mutant, NodeId};
 use machine::Instant;
 use std::collections::BTreeSet;
 use wire::{
@@ -304,6 +304,7 @@ impl Replica {
         waits: Waits,
     ) {
         let version = write.version();
+        self.asked.see(ctx.now, Match(write.header.match_value));
         let backed = waits == Waits::No;
         let agrees = write.effect().is_some_and(changes_registration);
         if agrees && !backed {

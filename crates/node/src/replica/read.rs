@@ -184,7 +184,7 @@ fn send_published<E: Engine>(
 /// Answers those keys of an MGET that its bitmap names, in as many datagrams as it takes.
 pub(crate) fn handle_mget<E: Engine>(
     ctx: &mut Context<'_, E>,
-    lookup: &Lookup<'_>,
+    lookup: &mut Lookup<'_>,
     request: &Header,
     keyspace: &Keyspace,
     keys: &MgetKeys<'_>,
@@ -219,6 +219,7 @@ pub(crate) fn handle_mget<E: Engine>(
             continue;
         };
         ctx.heat.see(keyspace.id, key.keyhash, key.key, Use::Read);
+        replica.asked.see(ctx.now, Match(key.match_value));
         replica.answer_mget_key(ctx, request, index, &at, key.key, &mut answer);
     }
     answer.send(ctx, request);

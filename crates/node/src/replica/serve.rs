@@ -145,6 +145,9 @@ fn serve_known<E: Engine>(
     body: &Body<'_>,
 ) -> Result<(), DropReason> {
     let op = packet.op();
+    if matches!(op, Op::Get | Op::Range) {
+        replica.asked.see(ctx.now, Match(header.match_value));
+    }
     if let Some(key) = key_of(body) {
         let of = match op {
             Op::Get => Use::Read,

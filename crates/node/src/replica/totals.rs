@@ -12,6 +12,7 @@ use crate::engine::{Engine, Interval, KeyRef, Record, Written};
 use crate::replica::big::parts::manifest_in;
 use crate::replica::digest::Digest;
 use crate::replica::member::Member;
+use crate::replica::stored::StoredSample;
 use cluster::{Keyspace, Match, Volume};
 use std::ops::{Bound, ControlFlow};
 use wire::big::time_of;
@@ -24,6 +25,7 @@ pub(crate) struct Totals {
     expiring: u64,
     /// Of keys and values.
     bytes: u64,
+    sample: StoredSample,
     /// Of what was gone through, until all is.
     digest: Digest,
     /// The place up to which, inclusive, what an earlier incarnation has left is counted; `None`:
@@ -76,6 +78,11 @@ impl Totals {
         self.counted_to.is_none().then_some(Volume { keys, bytes })
     }
 
+    /// Match values that cut the bytes into equal shares, about.
+    pub(crate) fn points(&self) -> Vec<Match> {
+        self.sample.points()
+    }
+
     /// A key's record is replaced; it is not one of a part.
     pub(crate) fn replace<E: Engine>(
         &mut self,
@@ -87,7 +94,7 @@ impl Totals {
         if self.counted_to.as_ref().is_some_and(|(to, key)| here > (*to, key)) {
             return;
         }
-        self.add(counts_as(at.key, Some(record)));
+        self.add(at, counts_as(at.key, Some(record)));
         if self.counted_to.is_some() {
             self.digest.change::<E>(at, written, record);
         }
@@ -140,11 +147,12 @@ impl Totals {
     }
 
     fn count<E: Engine>(&mut self, at: &KeyRef<'_>, record: &Record<'_>) {
-        self.add(counts_as(at.key, Some(record)));
+        self.add(at, counts_as(at.key, Some(record)));
         self.digest.change::<E>(at, None, record);
     }
 
-    fn add(&mut self, counts: Option<Counted>) {
+    fn add(&mut self, at: &KeyRef<'_>, counts: Option<Counted>) {
+        self.sample.note(at.keyhash, at.match_value, counts.map(|it| it.bytes));
         let Some(Counted { expires, bytes }) = counts else { return };
         self.keys += 1;
         self.expiring += u64::from(expires);

@@ -26,7 +26,7 @@ pub(super) fn problems(config: &Config) -> Problems {
     for (index, keyspace) in config.keyspaces.iter().enumerate() {
         check_keyspace(config, index, keyspace, &mut found);
     }
-    let partitions: u64 = config.keyspaces.iter().map(|it| u64::from(it.partitions)).sum();
+    let partitions: u64 = config.keyspaces.iter().map(|it| u64::from(it.partitions())).sum();
     if partitions > wire::PARTITIONS_MAX as u64 {
         found.push(format!(
             "the keyspaces have {partitions} partitions together: reduce them to {} or fewer",
@@ -260,7 +260,8 @@ fn check_keyspace(
     keyspace: &KeyspaceSection,
     found: &mut Vec<String>,
 ) {
-    let KeyspaceSection { name, kind, prefix, partitions, replicas, splits, .. } = keyspace;
+    let KeyspaceSection { name, kind, prefix, replicas, splits, .. } = keyspace;
+    let partitions = keyspace.partitions();
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte);
     if !(1..=wire::NAME_MAX).contains(&name.len()) || !name.bytes().all(plain) {
         found.push(format!(
@@ -271,7 +272,7 @@ fn check_keyspace(
     if config.keyspaces.iter().take(index).any(|other| other.name == *name) {
         found.push(format!("keyspace {name:?} is there more than once: rename one"));
     }
-    if *partitions == 0 {
+    if partitions == 0 {
         found.push(format!("keyspace {name:?}: partitions is 0: choose at least 1"));
     }
     let most = config.nodes.len().min(wire::CHAIN_MAX);

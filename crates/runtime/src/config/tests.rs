@@ -85,7 +85,7 @@ fn each_mistake_is_found() {
         (|it| it.keyspaces[0].name = "users".into(), "more than once"),
         (|it| it.keyspaces[0].prefix = "x".into(), "are for kind"),
         (|it| it.keyspaces[1].splits.reverse(), "sort the split keys"),
-        (|it| it.keyspaces[1].partitions = 6, "4 split keys make 5 partitions"),
+        (|it| it.keyspaces[1].partitions = Some(6), "4 split keys make 5 partitions"),
     ];
     for (change, expected) in mistakes {
         let found = problems_with(change);

@@ -8,7 +8,7 @@ use crate::store::{FjallEngine, ShardIdentity, StoreError, SyncPolicy};
 use cluster::{
     ClusterId, Incarnation, NodeId, NodeRecord, NodeSpec, Selection, ShardRecord, StoreId,
 };
-use controller::{COPY_BYTES_PER_S, ControllerConfig, LEASE, LOAD_FLOOR};
+use controller::{COPY_BYTES_PER_S, ControllerConfig, LEASE, LOAD_FLOOR, SPLIT_BYTES};
 use node::engine::Engine as _;
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -42,6 +42,7 @@ pub fn records_of(data: &Path) -> Result<(ControllerConfig, Vec<NodeRecord>), St
         copy_bytes_per_s: COPY_BYTES_PER_S,
         hot_selection: Selection::default(),
         load_floor: LOAD_FLOOR,
+        split_bytes: SPLIT_BYTES,
     };
     let records = ids().map(|id| record(data, id, plan.shards));
     Ok((config, records.collect::<Result<_, _>>()?))

@@ -32,6 +32,7 @@ fn saved(nodes: u16) -> Saved {
         copy_bytes_per_s: controller::COPY_BYTES_PER_S,
         hot_selection: cluster::Selection::default(),
         load_floor: controller::LOAD_FLOOR,
+        split_bytes: controller::SPLIT_BYTES,
     };
     let now = Instant::from_unix_ms(1_800_000_000_000);
     let mut controller = Controller::new(config, None, now).expect("a sound configuration");

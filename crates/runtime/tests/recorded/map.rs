@@ -41,6 +41,7 @@ fn map() -> Map {
             hot: HotPolicy::default(),
         }],
         partitions: vec![Partition {
+            grown: false,
             made: None,
             sends_early: false,
             id: PartitionId(1),

@@ -2,6 +2,7 @@
 
 use super::Draw;
 use crate::options::{Faults, Options};
+use controller::SPLIT_BYTES;
 
 impl Draw {
     /// Most requests are about one key of each keyspace, and after a while about another. In half
@@ -11,8 +12,9 @@ impl Draw {
         options.span = self.ms(&[8_000, 15_000, 40_000]);
         options.nodes = self.small(3, 6);
         options.replicas = u8::try_from(self.small(1, 3)).expect("at most 3");
-        options.partitions = self.pick(&[3, 6]);
+        options.partitions = self.pick(&[1, 3, 6]);
         options.load_floor = self.pick(&[20, 100]);
+        options.split_bytes = self.pick(&[SPLIT_BYTES, 100, 300]);
         options.load.clients = self.pick(&[2, 4]);
         options.load.in_flight = 8;
         options.load.think = self.ms(&[8, 15]);

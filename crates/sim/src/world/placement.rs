@@ -4,7 +4,7 @@
 use super::{Unit, World};
 use crate::actor::ORDERED_KEYS;
 use crate::role::Role;
-use cluster::{Keyspace, NodeId, PartitionId};
+use cluster::{Keyspace, Map, NodeId, Partition, PartitionId};
 use controller::{Controller, PlacementChange, PlacementDecision};
 use machine::Instant;
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,6 +13,14 @@ use std::time::Duration;
 /// A partition is left alone for so long after its first change, and for twice as long after each
 /// one more.
 const REST: Duration = Duration::from_secs(10);
+
+/// A part is counted for so long before anything is decided about it: two samples are thrown away
+/// and four taken, the first of them of no more than its beginning.
+const COUNTED: Duration = Duration::from_millis(2_400);
+
+/// Parts that there may be for each node because of load: each has at least so small a part of what
+/// a node ought to have, when it is cut.
+const PARTS_OF_NODE: usize = 16;
 
 /// Partitions that a world may come to by splits.
 const PARTITIONS_MOST: usize = 16;
@@ -24,13 +32,37 @@ pub(super) struct Placed {
     /// Decisions that were looked at.
     seen: u64,
     left: BTreeSet<(PartitionId, NodeId)>,
-    changes: BTreeMap<PartitionId, (u32, Instant)>,
+    changes: BTreeMap<(PartitionId, Kind), (u32, Instant)>,
+    /// Since when partitions are there, and whether they were made of others.
+    there: BTreeMap<PartitionId, (Instant, bool)>,
+}
+
+/// Kinds of changes after each of which a partition is left alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Kind {
+    Shift,
+    Cut,
 }
 
 impl Placed {
-    /// Looks at what is new. Says how many turns and moves that is, and what should not be.
-    fn look(&mut self, now: Instant, controller: &Controller) -> ([u64; 2], Vec<String>) {
-        let (mut counts, mut wrong) = ([0; 2], Vec::new());
+    /// Notes what partitions there are now.
+    fn look_at_map(&mut self, now: Instant, map: &Map, wrong: &mut Vec<String>) {
+        let before = std::mem::take(&mut self.there);
+        let since = |it: &Partition| {
+            before.get(&it.id).copied().unwrap_or_else(|| (now, it.made.is_some()))
+        };
+        self.there = map.partitions.iter().map(|it| (it.id, since(it))).collect();
+        let grown = map.partitions.iter().filter(|it| it.grown).count();
+        if grown > PARTS_OF_NODE * map.nodes.len() {
+            wrong.push(format!("there are {grown} parts that have grown"));
+        }
+    }
+
+    /// Looks at what is new. Says how many turns, moves and splits that is, and what should not
+    /// be.
+    fn look(&mut self, now: Instant, controller: &Controller) -> ([u64; 3], Vec<String>) {
+        let (mut counts, mut wrong) = ([0; 3], Vec::new());
+        self.look_at_map(now, controller.map(), &mut wrong);
         if self.seen == controller.placements_noted() {
             return (counts, wrong);
         }
@@ -44,7 +76,8 @@ impl Placed {
                 match change {
                     PlacementChange::Turn { .. } => counts[0] += 1,
                     PlacementChange::Move { .. } => counts[1] += 1,
-                    PlacementChange::Split { .. } | PlacementChange::Merge { .. } => {}
+                    PlacementChange::Split { .. } => counts[2] += 1,
+                    PlacementChange::Merge { .. } => {}
                 }
             }
         }
@@ -54,7 +87,16 @@ impl Placed {
 
     fn take(&mut self, now: Instant, change: &PlacementChange) -> Option<String> {
         let partition = change.partition();
-        let (count, first) = self.changes.entry(partition).or_insert((0, now));
+        let (there, made) = self.there.get(&partition).copied().unwrap_or((now, false));
+        if made && now.since(there) < COUNTED {
+            let age = now.since(there);
+            return Some(format!("partition {partition} changes after {age:?}: {change}"));
+        }
+        let kind = match change {
+            PlacementChange::Split { .. } => Kind::Cut,
+            _ => Kind::Shift,
+        };
+        let (count, first) = self.changes.entry((partition, kind)).or_insert((0, now));
         *count += 1;
         let rested = REST * (2_u32.saturating_pow(*count - 1) - 1);
         if now.since(*first) < rested {
@@ -109,9 +151,10 @@ impl World {
         let now = self.now;
         let Some(master) = self.controllers.get_mut(index) else { return };
         let Some(machine) = &master.machine else { return };
-        let ([turns, moves], wrong) = master.placed.look(now, machine);
+        let ([turns, moves, cuts], wrong) = master.placed.look(now, machine);
         self.stats.turns += turns;
         self.stats.moves += moves;
+        self.stats.splits += cuts;
         for text in wrong {
             self.history.violation(text);
         }

@@ -205,6 +205,7 @@ impl World {
             copy_bytes_per_s: self.options.copy_bytes_per_s,
             hot_selection: Selection::default(),
             load_floor: self.options.load_floor,
+            split_bytes: self.options.split_bytes,
         }
     }
 

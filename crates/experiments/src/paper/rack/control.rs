@@ -39,6 +39,7 @@ pub(super) fn configuration(spec: &RackSpec) -> ControllerConfig {
         hot_selection: selection,
         // The papers place keys once.
         load_floor: u64::MAX,
+        split_bytes: u64::MAX,
     }
 }
 

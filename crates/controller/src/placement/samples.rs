@@ -1,0 +1,87 @@
+//! What nodes say of single partitions: how much lies in them, and where load and bytes lie.
+
+use cluster::{Map, Match, NodeId, Partition, PartitionId, PartitionSample, Volume};
+use machine::Instant;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+/// A sample of the load says nothing any more after so long.
+const ASKED_FOR: Duration = Duration::from_secs(10);
+
+/// What was last said, by partition.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Samples(BTreeMap<PartitionId, Known>);
+
+#[derive(Clone, Debug)]
+struct Known {
+    /// Who has said so. Another tail knows better.
+    by: NodeId,
+    held: Option<Volume>,
+    asked: Vec<Match>,
+    asked_at: Instant,
+    stored: Vec<Match>,
+}
+
+impl Samples {
+    /// A node says this.
+    pub(super) fn hear(&mut self, now: Instant, node: NodeId, samples: &[PartitionSample]) {
+        for sample in samples {
+            let fresh = Known {
+                by: node,
+                held: None,
+                asked: Vec::new(),
+                asked_at: now,
+                stored: Vec::new(),
+            };
+            let known = self.0.entry(sample.partition).or_insert_with(|| fresh.clone());
+            if known.by != node {
+                *known = fresh;
+            }
+            known.held = sample.held;
+            if !sample.asked.is_empty() {
+                (known.asked, known.asked_at) = (sample.asked.clone(), now);
+            }
+            if !sample.stored.is_empty() {
+                known.stored.clone_from(&sample.stored);
+            }
+        }
+    }
+
+    /// Forgets partitions that are not there any more, and those that were made up.
+    pub(super) fn keep(&mut self, map: &Map) {
+        let there: BTreeSet<PartitionId> = map.partitions.iter().map(|it| it.id).collect();
+        self.0.retain(|id, _| there.contains(id));
+    }
+
+    fn of(&self, partition: &Partition) -> Option<&Known> {
+        self.0.get(&partition.id).filter(|it| Some(it.by) == partition.tail())
+    }
+
+    /// How much lies in a partition, as far as that is known.
+    pub(super) fn held(&self, partition: &Partition) -> Option<Volume> {
+        self.of(partition)?.held
+    }
+
+    /// Where its load lies.
+    pub(super) fn asked(&self, now: Instant, partition: &Partition) -> Option<&[Match]> {
+        let known = self.of(partition)?;
+        (now.since(known.asked_at) < ASKED_FOR).then_some(&*known.asked)
+    }
+
+    /// Where its bytes lie.
+    pub(super) fn stored(&self, partition: &Partition) -> Option<&[Match]> {
+        Some(&self.of(partition)?.stored)
+    }
+
+    /// Which share of the load of a partition, which need not be there any more, lies in these
+    /// bounds, in thousandths; `None` if that is not known.
+    pub(super) fn share_permille(
+        &self,
+        partition: PartitionId,
+        (first, last): (Match, Match),
+    ) -> Option<u64> {
+        let asked = &self.0.get(&partition)?.asked;
+        let inside = asked.iter().filter(|at| first <= **at && **at <= last).count() as u64;
+        (inside * 1_000).checked_div(asked.len() as u64)
+    }
+}
