@@ -76,6 +76,7 @@ fn map() -> Map {
             hot: HotPolicy::default(),
         }],
         partitions: vec![Partition {
+            grown: false,
             id: PartitionId(1),
             keyspace: KeyspaceId(1),
             first: Match::MIN,

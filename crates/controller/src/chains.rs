@@ -9,31 +9,25 @@ mod load;
 mod merge;
 mod plan;
 mod replica_counts;
+mod seen;
 mod sight;
 mod split;
 
-use crate::capacity::Weights;
+pub(crate) use seen::{Seen, weights};
+
 use crate::decisions::Level;
-use crate::fences::Reach;
-use crate::hot::Hot;
 use crate::ledger::Ledger;
-use crate::members::{Members, Standing};
-use crate::placement::{self, Change, Placement, PlacementStatus};
+use crate::placement::{Change, Placement, PlacementStatus};
 use crate::saved::Saved;
-use cluster::{
-    KeyspaceId, Map, MaybeMutant, MemberReport, Mutant, NodeId, NodeReport, Partition, PartitionId,
-    Report, Settled,
-};
-use compare::{Comparison, compare};
+use cluster::{KeyspaceId, Map, MemberReport, NodeId, NodeReport, Partition, PartitionId, Report};
 use leftovers::Leftovers;
 use machine::Instant;
 use plan::{Case, Mate, Reason, Step};
 use replica_counts::{Intent, Intents, Tally};
-use sight::{Outlook, Sight};
+use sight::Outlook;
 use std::cell::Cell;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
 use wire::Revision;
 
 /// The chains, as far as they are to change. What is remembered between steps can all be lost: it
@@ -54,17 +48,6 @@ pub(crate) struct Chains {
     remade: Vec<(Vec<PartitionId>, Vec<PartitionId>)>,
     /// How often a member that had settled was found to hold other than the rest.
     unequal: u64,
-}
-
-/// What a step goes by, beside the state.
-#[derive(Clone, Copy)]
-pub(crate) struct Seen<'a> {
-    pub(crate) now: Instant,
-    pub(crate) members: &'a Members,
-    pub(crate) hot: &'a Hot,
-    /// How long leases last.
-    pub(crate) lease: Duration,
-    pub(crate) mutant: MaybeMutant,
 }
 
 impl Chains {
@@ -402,98 +385,10 @@ impl Chains {
     }
 }
 
-impl<'a> Seen<'a> {
-    /// What placement looks at.
-    fn of_load(
-        self,
-        state: &'a Saved,
-        (outlook, takers): (&'a Outlook, &'a [NodeId]),
-        under_way: &'a BTreeMap<PartitionId, Change>,
-        can_be_remade: &'a dyn Fn(&Partition) -> bool,
-    ) -> placement::Sight<'a> {
-        placement::Sight {
-            now: self.now,
-            map: &state.map,
-            weights: &outlook.weights,
-            takers,
-            under_way,
-            can_be_remade,
-            parts_left: split::parts_left(state),
-            paused: outlook.paused || outlook.placement_paused,
-            mutant: self.mutant,
-        }
-    }
-
-    /// Whether a partition can be split and merged now: all of its members know how, and no key of
-    /// it is delegated, which would have to come home first.
-    fn can_be_remade(self, outlook: &'a Outlook) -> impl Fn(&Partition) -> bool + use<'a> {
-        move |it| {
-            it.chain.iter().all(|node| outlook.of(*node).splits)
-                && !self.hot.delegates_any(it.keyspace, it.first..=it.last)
-        }
-    }
-
-    fn outlook(&self, state: &Saved) -> Outlook {
-        let (now, members, mutant) = (self.now, self.members, self.mutant);
-        let reach = Reach { now, state, members, mutant };
-        let nodes = state.map.nodes.iter().filter_map(|node| {
-            let peer = self.members.node(node.id)?;
-            let sight = Sight {
-                gone: reach.is_out(node.id),
-                given_up: peer.is_given_up(self.now, self.lease)
-                    || self.mutant.is(Mutant::GoOnUncompared),
-                serving: peer.is_serving(),
-                steady: peer.steady_at <= self.now,
-                outlasts: members.outlasts(node.id),
-                departing: state.departing.contains(&node.id),
-                leaving: peer.is_leaving(),
-                sends_early: members.sends_early(node.id),
-                splits: members.splits(node.id),
-            };
-            Some((node.id, sight))
-        });
-        let (nodes, weights) = (nodes.collect(), weights(&state.map, self.members));
-        let (paused, placement_paused) = (state.paused, state.placement_paused);
-        Outlook { nodes, weights, paused, placement_paused }
-    }
-
-    /// What came of comparing the nodes of a closed chain, if all of them have said that they
-    /// settled in this very epoch.
-    fn compared(&self, partition: &Partition, caught_up: bool) -> Option<Comparison> {
-        if partition.open {
-            return None;
-        }
-        if self.mutant.is(Mutant::OpenUnsettled) {
-            return Some(Comparison::default());
-        }
-        let said = |node: &NodeId| {
-            let peer = self.members.node(*node)?;
-            let report = peer.report.as_ref().filter(|_| peer.standing == Standing::Accepted)?;
-            let MemberReport::Node(report) = &report.state else { return None };
-            let sought = (partition.id, partition.epoch);
-            let found = report.settled.binary_search_by_key(&sought, Settled::place).ok()?;
-            Some((*node, *report.settled.get(found)?))
-        };
-        let settled: Option<BTreeMap<NodeId, Settled>> = partition.chain.iter().map(said).collect();
-        let settled = settled?;
-        let left = partition.returned.iter().any(|it| it.left);
-        if self.mutant.is(Mutant::OpenUncompared) || left && self.mutant.is(Mutant::BelieveAway) {
-            return Some(Comparison::default());
-        }
-        compare(partition, &settled, caught_up, self.mutant)
-    }
-}
-
 /// The partition that another is to become one with.
 fn mate<'a>(map: &'a Map, change: Option<&Change>) -> Option<&'a Partition> {
     let Some(Change::Merge { with, .. }) = change else { return None };
     map.partitions.iter().find(|it| it.id == *with)
-}
-
-/// What nodes can bear, as their last reports say.
-pub(crate) fn weights(map: &Map, members: &Members) -> Weights {
-    let rate = |node| members.node_report(node).map_or(0, |report| report.rate);
-    Weights::new(map.nodes.iter().map(|node| (node.id, rate(node.id))))
 }
 
 /// Whether the last report said the same of what chains wait for.

@@ -13,6 +13,7 @@ mod numbers;
 mod reconfigure;
 mod returning;
 mod room;
+mod samples;
 mod scans;
 mod sessions;
 mod syncing;
