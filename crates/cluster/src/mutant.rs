@@ -212,6 +212,8 @@ pub enum Mutant {
     ForgetOrigin,
     /// Controller: a partition is split when it is open.
     SplitOpen,
+    /// Controller: a chain that has too many members is shortened when it is open.
+    ShortenOpen,
     /// Controller: a replica moves back to a node that it has just left.
     MoveBack,
     /// Controller: a partition is not left alone after a change because of its load.
@@ -228,7 +230,7 @@ pub enum Mutant {
 
 impl Mutant {
     /// Every mutant.
-    pub const ALL: [Self; 104] = [
+    pub const ALL: [Self; 105] = [
         Self::ForgetRequests,
         Self::RetryElsewhere,
         Self::IgnoreBase,
@@ -327,6 +329,7 @@ impl Mutant {
         Self::SplitCountAnew,
         Self::ForgetOrigin,
         Self::SplitOpen,
+        Self::ShortenOpen,
         Self::MoveBack,
         Self::NeverRest,
         Self::StaleIsFinal,

@@ -64,7 +64,7 @@ pub use config::{
 pub use controller::Controller;
 pub use decisions::{DECISIONS_MAX, Decision};
 pub use hot::{HOT_DECISIONS_MAX, HotAction, HotDecision, HotEffect, HotNews};
-pub use keyspace::{CreateError, KeyspaceSpec};
+pub use keyspace::{Alteration, CreateError, KeyspaceSpec};
 pub use placement::{
     Change as PlacementChange, NodeBurden, PartitionRate, PlacementDecision, PlacementStatus,
 };
