@@ -212,6 +212,8 @@ pub enum Mutant {
     ForgetOrigin,
     /// Controller: a partition is split when it is open.
     SplitOpen,
+    /// Controller: a chain that has too many members is shortened when it is open.
+    ShortenOpen,
     /// Controller: a replica moves back to a node that it has just left.
     MoveBack,
     /// Controller: a partition is not left alone after a change because of its load.
@@ -230,7 +232,7 @@ pub enum Mutant {
 
 impl Mutant {
     /// Every mutant.
-    pub const ALL: [Self; 105] = [
+    pub const ALL: [Self; 106] = [
         Self::ForgetRequests,
         Self::RetryElsewhere,
         Self::IgnoreBase,
@@ -329,6 +331,7 @@ impl Mutant {
         Self::SplitCountAnew,
         Self::ForgetOrigin,
         Self::SplitOpen,
+        Self::ShortenOpen,
         Self::MoveBack,
         Self::NeverRest,
         Self::InheritCounts,

@@ -68,6 +68,11 @@ impl Admin {
         self.post("/v1/keyspaces", spec)
     }
 
+    /// Has a keyspace altered.
+    pub fn alter(&self, wish: &runtime::admin::Alter) -> Result<(), Failure> {
+        self.post("/v1/keyspaces/alter", wish)
+    }
+
     /// Makes a node known.
     pub fn add_node(&self, node: &NewNode) -> Result<(), Failure> {
         self.post("/v1/nodes", node)

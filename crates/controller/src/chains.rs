@@ -173,7 +173,9 @@ impl Chains {
         let ends = partition.tail().zip(partition.learner());
         let running = ends.map(|(giver, taker)| Intent { giver, taker });
         let running = running.filter(|_| !self.has_caught_up(partition));
-        let copy = if partition.has_learner { running } else { intent };
+        // One after another, if several are missing: while a partition is closed because one has
+        // ended, the next is to begin.
+        let copy = running.or(intent);
         copy.filter(|copy| !outlook.of(copy.giver).gone)
     }
 

@@ -5,82 +5,22 @@
 //! once [`Controller::durable_revision`] has reached the revision that the map has after the call.
 
 mod error;
+mod keyspaces;
 mod placement;
 
 pub use error::{CommandError, MoveError, PINS_MAX, RemakeError};
 
-use crate::chains::weights;
 use crate::config::check_endpoints;
 use crate::controller::Controller;
 use crate::decisions::Level;
 use crate::hot::HotAction;
-use crate::keyspace::{self, CreateError, KeyspaceSpec};
-use crate::members::{Peer, Standing, accept_loss};
+use crate::members::{Peer, accept_loss};
 use crate::saved::Saved;
-use cluster::{
-    HotPolicy, KeyName, Keyspace, KeyspaceId, Map, Member, NodeId, NodeSpec, PartitionId,
-};
+use cluster::{HotPolicy, KeyName, Keyspace, Map, Member, NodeId, NodeSpec, PartitionId};
 use machine::Instant;
 use std::net::SocketAddr;
-use std::time::Duration;
-
-/// How long after a controller has begun nodes that were never heard are waited for before a
-/// keyspace is created without them: while a cluster starts, all of its nodes are to have their
-/// part. One that comes later is given replicas of others.
-const UNHEARD_WAIT: Duration = Duration::from_secs(10);
 
 impl Controller {
-    /// Creates a keyspace and places its partitions on every node that can take some: all but
-    /// the silent, the forgotten and the departing. It is there for good once
-    /// [`Self::durable_revision`] has reached the revision that the map has after this call.
-    ///
-    /// # Errors
-    ///
-    /// If it cannot be had; nothing has changed then.
-    pub fn create_keyspace(
-        &mut self,
-        now: Instant,
-        spec: KeyspaceSpec,
-    ) -> Result<KeyspaceId, CreateError> {
-        self.awake(now);
-        if let Some(member) = self.members.foreign().next() {
-            return Err(CreateError::Foreign(member));
-        }
-        let ids = self.ledger.state.map.nodes.iter().map(|n| n.id);
-        let unknown: Vec<NodeId> =
-            ids.clone().filter(|id| !self.ledger.state.stores.contains_key(id)).collect();
-        if !unknown.is_empty() && now < self.began + UNHEARD_WAIT {
-            return Err(CreateError::NodesUnknown(unknown));
-        }
-        let usable = |id: &NodeId| {
-            let lost = |p: &Peer| {
-                let forgot = p.standing == Standing::Forgotten;
-                p.is_missed(now) || p.is_gone(now) || p.is_leaving() || forgot
-            };
-            let is_there = self.members.node(*id).is_some_and(|it| !lost(it));
-            let known = self.ledger.state.stores.contains_key(id);
-            is_there && known && !self.ledger.state.departing.contains(id)
-        };
-        let nodes: Vec<NodeId> = ids.filter(usable).collect();
-        let turns = weights(&self.ledger.state.map, &self.members).turns(&nodes);
-        let sends_early = nodes.iter().all(|id| self.members.sends_early(*id) == Some(true));
-        let wanted = format!("wanted: keyspace {:?} of {} partitions", spec.name, spec.partitions);
-        let id = keyspace::create(
-            &mut self.ledger.state,
-            spec,
-            (nodes.len(), &turns),
-            sends_early,
-            now,
-        )?;
-        self.ledger.advance(
-            now,
-            Level::Usual,
-            wanted,
-            format!("create keyspace {id} on {} nodes", nodes.len()),
-        );
-        Ok(id)
-    }
-
     /// Makes a node known. It is given partitions once it answers.
     ///
     /// `control` is where orders reach it; it is kept for [`Self::controls`] and not used here.

@@ -1,4 +1,5 @@
-//! Creating a keyspace: checks, cutting the match space, placing chains.
+//! Creating a keyspace: checks, cutting the match space, placing chains. And what can be altered of
+//! one.
 
 use crate::saved::Saved;
 use cluster::{
@@ -43,6 +44,15 @@ impl KeyspaceSpec {
 /// Partitions of a hash keyspace, unless it is said: enough that each is a small part of the load of
 /// a node in clusters of up to dozens.
 pub const PARTITIONS: u32 = 128;
+
+/// What is to be altered of a keyspace. What is `None` stays as it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Alteration {
+    /// Nodes in each chain; 1 to `wire::CHAIN_MAX`.
+    pub replicas: Option<u8>,
+    /// What becomes of its hot keys.
+    pub hot: Option<HotPolicy>,
+}
 
 /// Why a keyspace was not created. Nothing has changed then.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,6 +1,7 @@
 //! Scripts and properties of the controller, played against members made of a few lines.
 
 mod absences;
+mod alterations;
 mod chaos;
 mod clock;
 mod configuration;

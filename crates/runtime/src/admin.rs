@@ -14,6 +14,7 @@
 //! | `GET /v1/status` | `controller::Status` (controller) |
 //! | `GET /v1/map` | `cluster::Map` (controller) |
 //! | `POST /v1/keyspaces` | a `controller::KeyspaceSpec`, answered by `{"id":...}` (controller) |
+//! | `POST /v1/keyspaces/alter` | an [`Alter`]: other replicas, say; they follow (controller) |
 //! | `POST /v1/nodes` | a [`NewNode`]; `{}` once it is known (controller) |
 //! | `POST /v1/nodes/{id}/accept-loss` | believe its older store (controller) |
 //! | `POST /v1/nodes/{id}/drain` | replace it in all its chains, as the status shows (controller) |
@@ -33,10 +34,12 @@
 //! be one that only operators and the controller reach. `doors` says how many are let in.
 
 mod doors;
+mod keyspaces;
 mod order;
 mod placement;
 mod record;
 
+pub use keyspaces::Alter;
 pub use placement::{Merge, Move, Split};
 
 use crate::driver::{
@@ -54,8 +57,9 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{delete, get, post, put};
 use cluster::{KeyspaceId, Map, Match, NodeId, NodeSpec, PartitionId};
-use controller::{CommandError, CreateError, KeyspaceSpec, Status};
+use controller::{CommandError, Status};
 use doors::Doors;
+use keyspaces::{KEYSPACE_SIZE_MAX, alter_keyspace, create_keyspace};
 use order::{Orders, take_order};
 use placement::{merge, move_replica, pause_placement, resume_placement, split};
 use serde::{Deserialize, Serialize};
@@ -75,9 +79,6 @@ pub struct Admin {
 
 /// Bytes of an order: tables of `PARTITIONS_MAX` partitions, some 250 bytes of JSON each.
 const ORDER_SIZE_MAX: usize = 32 << 20;
-
-/// Bytes of a keyspace to create: a split key for each of many partitions.
-const KEYSPACE_SIZE_MAX: usize = 16 << 20;
 
 impl Admin {
     /// Serves these roles at this address, in a thread of its own.
@@ -164,6 +165,7 @@ fn controller_router(controller: ControllerHandle) -> Router {
         .route("/v1/status", get(show_status))
         .route("/v1/map", get(show_map))
         .route("/v1/keyspaces", post(create_keyspace).layer(limit))
+        .route("/v1/keyspaces/alter", post(alter_keyspace))
         .route("/v1/nodes", post(add_node))
         .route("/v1/nodes/{id}/drain", post(drain_node))
         .route("/v1/nodes/{id}/accept-loss", post(accept_loss))
@@ -278,37 +280,6 @@ async fn show_status(State(controller): State<ControllerHandle>) -> Response {
 async fn show_map(State(controller): State<ControllerHandle>) -> Response {
     let map: Result<Map, MailError> = blocking(move || controller.map()).await;
     map.map_or_else(unreached, |map| Json(map).into_response())
-}
-
-async fn create_keyspace(
-    State(controller): State<ControllerHandle>,
-    spec: Result<Json<KeyspaceSpec>, JsonRejection>,
-) -> Response {
-    let Json(spec) = match spec {
-        Ok(spec) => spec,
-        Err(rejection) => return refuse(rejection.status(), rejection.body_text()),
-    };
-    match blocking(move || controller.create_keyspace(spec)).await {
-        Ok(id) => (StatusCode::CREATED, Json(json!({ "id": id }))).into_response(),
-        Err(RequestError::Unreached(error)) => unreached(error),
-        Err(RequestError::Refused(error)) => {
-            let status = match &error {
-                CreateError::Exists
-                | CreateError::NodesUnknown(_)
-                | CreateError::Foreign(_)
-                | CreateError::Keyspaces => StatusCode::CONFLICT,
-                CreateError::Name
-                | CreateError::Prefix
-                | CreateError::Partitions { .. }
-                | CreateError::Replicas { .. }
-                | CreateError::SplitsOfHash
-                | CreateError::SplitCount { .. }
-                | CreateError::Split { .. }
-                | CreateError::Unsound(_) => StatusCode::UNPROCESSABLE_ENTITY,
-            };
-            refuse(status, error)
-        }
-    }
 }
 
 /// A node that is to be made known.
@@ -439,9 +410,9 @@ async fn change(controller: ControllerHandle, change: Change) -> Response {
                 | CommandError::PinnedTwin(_)
                 | CommandError::NotPinned
                 | CommandError::Foreign(_) => StatusCode::CONFLICT,
-                CommandError::KeyTooLong(_) | CommandError::Unsound(_) => {
-                    StatusCode::UNPROCESSABLE_ENTITY
-                }
+                CommandError::Replicas { .. }
+                | CommandError::KeyTooLong(_)
+                | CommandError::Unsound(_) => StatusCode::UNPROCESSABLE_ENTITY,
             };
             refuse(status, error)
         }

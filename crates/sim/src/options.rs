@@ -201,6 +201,9 @@ pub struct Faults {
     pub operator_every: Duration,
     /// An operator has a partition split, or two merged. No fault by itself, but a time for them.
     pub split_every: Duration,
+    /// An operator has a keyspace altered: it is to have more replicas or fewer, or another policy
+    /// of hot keys. No fault by itself, but a time for them.
+    pub alter_every: Duration,
     /// A key turns hot or cold. No fault by itself, but a time for them.
     pub hot_every: Duration,
     /// Orders do not reach the active switch, or nodes, for a while.
@@ -346,6 +349,7 @@ impl fmt::Display for Faults {
             ("clog", self.clog_every),
             ("operator", self.operator_every),
             ("split or merge", self.split_every),
+            ("other replicas", self.alter_every),
             ("key hot or cold", self.hot_every),
             ("deaf to orders", self.deaf_every),
             ("stranded", self.strand_every),

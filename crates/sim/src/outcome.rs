@@ -75,6 +75,8 @@ pub struct Stats {
     pub splits: u64,
     /// Pairs that were to be merged.
     pub merges: u64,
+    /// Keyspaces that were to have more replicas, or fewer.
+    pub alterations: u64,
     /// Changes of chains: epochs given out beyond the first of each partition.
     pub epochs: u64,
     /// From the end of all faults to full replication, the longest of all runs.
@@ -119,6 +121,7 @@ impl Stats {
             moves: self.moves + other.moves,
             splits: self.splits + other.splits,
             merges: self.merges + other.merges,
+            alterations: self.alterations + other.alterations,
             epochs: self.epochs + other.epochs,
             healed_within: self.healed_within.max(other.healed_within),
             elapsed: self.elapsed + other.elapsed,

@@ -9,6 +9,7 @@ mod hot;
 mod leaders;
 mod loaded;
 mod parts;
+mod replicas;
 mod upgrades;
 
 use crate::actor::SESSIONS_USUAL;
@@ -106,6 +107,8 @@ profiles! {
     Loaded = "loaded",
     /// Partitions are split and merged, and anything fails meanwhile.
     Parts = "parts",
+    /// Keyspaces are to have more replicas and fewer, and anything fails meanwhile.
+    Replicas = "replicas",
 }
 
 impl fmt::Display for Profile {
@@ -156,6 +159,7 @@ impl Options {
             Profile::Leaders => draw.leaders(&mut options),
             Profile::Loaded => draw.loaded(&mut options),
             Profile::Parts => draw.parts(&mut options),
+            Profile::Replicas => draw.replicas(&mut options),
         }
         options
     }

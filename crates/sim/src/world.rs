@@ -4,6 +4,7 @@
 //! faults, promises are watched and nothing needs to get anywhere. Then the world heals
 //! ([`finish`]), and everything must.
 
+mod alter;
 mod budget;
 mod control;
 mod delegations;
@@ -120,6 +121,8 @@ pub(crate) struct World {
     healed: bool,
     /// Nodes that have little room.
     lacks: BTreeMap<u16, room::Lack>,
+    /// How many replicas keyspaces are to have, as far as they were altered.
+    altered: alter::Altered,
     /// Delegations of hot keys that last.
     delegations: delegations::Delegations,
     stores: u64,

@@ -1,7 +1,10 @@
-//! `keyway keyspace`: list, create and show keyspaces.
+//! `keyway keyspace`: list, create, show and alter keyspaces.
+
+mod alter;
+mod policy;
 
 use crate::command::status::kind;
-use cluster::{HotPolicy, KeyspaceKind};
+use cluster::KeyspaceKind;
 use console::admin::Admin;
 use console::answer::Answer;
 use console::bytes;
@@ -12,15 +15,17 @@ use console::out;
 use console::parse;
 use console::shared::Shared;
 use controller::{KeyspaceSpec, KeyspaceStatus, PARTITIONS};
+use policy::Hot;
 use workload::KeyNames;
 
-/// List, create and show keyspaces.
+/// List, create, show and alter keyspaces.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   keyway keyspace list
   keyway keyspace create users --range --prefix user
-  keyway keyspace show users")]
+  keyway keyspace show users
+  keyway keyspace alter users --replicas 5")]
 pub(crate) struct Args {
     #[command(subcommand)]
     command: Command,
@@ -32,6 +37,7 @@ enum Command {
     #[command(after_help = "Example:\n  keyway keyspace list --json")]
     List,
     Create(Create),
+    Alter(alter::Args),
     /// Show a keyspace's partitions, with their chains and load.
     #[command(after_help = "Example:\n  keyway keyspace show default")]
     Show {
@@ -85,24 +91,13 @@ struct Create {
     split: Vec<String>,
 }
 
-/// What becomes of hot keys.
-#[derive(Clone, Copy, Debug, clap::ValueEnum)]
-enum Hot {
-    /// Copies on other nodes answer reads, too, and what is written much goes anywhere (writes only
-    /// in a hash keyspace).
-    Replicate,
-    /// Copies on other nodes answer reads; writes go through the chain.
-    Reads,
-    /// Each key is read from the tail of its chain alone.
-    Off,
-}
-
 impl Args {
     pub(crate) fn run(self, shared: &Shared) -> Result<Verdict, Failure> {
         let admin = Admin::new(&shared.admins, shared.timeout);
         match self.command {
             Command::List => list(&admin, shared),
             Command::Create(create) => create.run(&admin, shared),
+            Command::Alter(args) => args.run(&admin, shared),
             Command::Show { name } => show(&admin, shared, &name),
         }
     }
@@ -142,13 +137,8 @@ impl Create {
         } else {
             KeyspaceKind::Hash
         };
-        let hot = match self.hot {
-            Hot::Replicate => HotPolicy::Replicate,
-            Hot::Reads => HotPolicy::Reads,
-            Hot::Off => HotPolicy::Off,
-        };
-        let Self { name, replicas, .. } = self;
-        Ok(KeyspaceSpec { name, kind, partitions, replicas, splits, hot })
+        let Self { name, replicas, hot, .. } = self;
+        Ok(KeyspaceSpec { name, kind, partitions, replicas, splits, hot: hot.into() })
     }
 }
 

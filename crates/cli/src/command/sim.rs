@@ -247,7 +247,8 @@ fn of(stats: &Stats) -> String {
     let Stats { events, done, unknown, operations, unchecked, crashes, disks_lost, .. } = *stats;
     let Stats { disturbances, interventions, epochs, healed_within, elapsed, .. } = *stats;
     let Stats { spread, delegated, delegations_begun, delegations_ended, .. } = *stats;
-    let Stats { takeovers, deposed, unheeded, turns, moves, splits, merges, .. } = *stats;
+    let Stats { takeovers, deposed, unheeded, turns, moves, splits, merges, alterations, .. } =
+        *stats;
     let [nodes, switches, controllers] = stats.crashes_under_delegations;
     format!(
         "{done} requests done, {unknown} unknown; {operations} operations checked, {unchecked} \
@@ -260,7 +261,7 @@ fn of(stats: &Stats) -> String {
          {takeovers} leaders of several controllers, {deposed} deposed; {unheeded} orders of \
          deposed ones refused\n\
          {turns} tails chosen anew and {moves} replicas moved because of the load; {splits} \
-         partitions split, {merges} pairs merged\n\
+         partitions split, {merges} pairs merged, {alterations} times keyspaces altered\n\
          {events} events in {:.1} simulated seconds\n",
         elapsed.as_secs_f64(),
     )
@@ -281,7 +282,7 @@ fn as_json(options: &Options, outcome: &Outcome) -> serde_json::Value {
     let Stats { events, done, unknown, operations, unchecked, crashes, .. } = outcome.stats;
     let Stats { disks_lost, disturbances, interventions, epochs, .. } = outcome.stats;
     let Stats { healed_within, elapsed, takeovers, deposed, unheeded, .. } = outcome.stats;
-    let Stats { turns, moves, splits, merges, .. } = outcome.stats;
+    let Stats { turns, moves, splits, merges, alterations, .. } = outcome.stats;
     let Stats { spread, delegated, delegations_begun, delegations_ended, .. } = outcome.stats;
     serde_json::json!({
         "seed": options.seed,
@@ -307,6 +308,7 @@ fn as_json(options: &Options, outcome: &Outcome) -> serde_json::Value {
         "moves": moves,
         "splits": splits,
         "merges": merges,
+        "alterations": alterations,
         "spread": spread,
         "delegated": delegated,
         "delegations_begun": delegations_begun,

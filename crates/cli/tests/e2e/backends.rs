@@ -13,7 +13,7 @@ use testkit::skip;
 const KEYS: u32 = 40;
 
 /// So many Redis processes with the same old data, unless there is no Redis here.
-fn servers(what: &str, count: u16) -> Option<Vec<Server>> {
+pub(crate) fn servers(what: &str, count: u16) -> Option<Vec<Server>> {
     let servers: Option<Vec<Server>> = (0..count).map(|_| Server::redis(&[])).collect();
     let Some(servers) = servers else {
         skip::report(what, "there is no redis-server: apt-get install redis-server");
@@ -30,7 +30,7 @@ fn servers(what: &str, count: u16) -> Option<Vec<Server>> {
 }
 
 /// A node before each of them.
-fn start(servers: &[Server], replicas: usize) -> Processes {
+pub(crate) fn start(servers: &[Server], replicas: usize) -> Processes {
     let nodes = u16::try_from(servers.len()).expect("few");
     let mut cluster = Cluster::with(Shape { nodes, switches: 1, standby: false });
     for (id, server) in (1u16..).zip(servers) {

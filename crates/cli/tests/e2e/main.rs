@@ -1,6 +1,8 @@
 //! The real binary, end to end: clusters in one process and in several, over loopback.
 
 #[cfg(test)]
+mod altered;
+#[cfg(test)]
 mod backends;
 #[cfg(test)]
 mod bench;

@@ -5,6 +5,7 @@ use crate::processes::{Processes, node};
 use crate::recovery::durable;
 use client::blocking::Space;
 use client::{IncrReply, ScanOptions};
+use lab::hammer::Ends;
 use serde_json::Value;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -33,6 +34,30 @@ fn count(space: &Space, writer: usize, ends: &AtomicBool) -> Vec<i64> {
     sums
 }
 
+/// Counts in the keyspace `counted` while this is done; gives the sums that were acknowledged.
+pub(crate) fn while_counting(
+    processes: &mut Processes,
+    change: impl FnOnce(&mut Processes),
+) -> Vec<i64> {
+    let spaces: Vec<Space> = (0..WRITERS).map(|_| processes.space_of("counted")).collect();
+    let ends = &AtomicBool::new(false);
+    let sums = thread::scope(|scope| {
+        let writers: Vec<_> = (0..)
+            .zip(&spaces)
+            .map(|(writer, space)| scope.spawn(move || count(space, writer, ends)))
+            .collect();
+        {
+            // They end also if this fails.
+            let _ends = Ends(ends);
+            change(processes);
+        }
+        let all = writers.into_iter().map(|it| it.join().expect("a writer ends"));
+        all.reduce(|all, some| all.iter().zip(some).map(|(a, b)| a + b).collect()).unwrap()
+    });
+    assert!(sums.iter().all(|sum| *sum > 0), "all keys were written: {sums:?}");
+    sums
+}
+
 /// The partitions of the keyspace, in the order of their keys.
 fn parts(status: &Value) -> Vec<u64> {
     let spaces = status["keyspaces"].as_array().unwrap();
@@ -49,7 +74,8 @@ fn split(processes: &Processes, part: u64, at: &str) -> [u64; 2] {
     [after[place], after[place + 1]]
 }
 
-fn check(space: &Space, sums: &[i64]) {
+/// Whether the counters in the keyspace `counted` have these sums.
+pub(crate) fn check(space: &Space, sums: &[i64]) {
     let found = space.scan(ScanOptions::default()).into_result().expect("it is scanned");
     let text = |bytes| String::from_utf8(bytes).expect("ours are text");
     let found = found.into_iter().map(|(key, entry)| (text(key), text(entry.value)));
@@ -58,6 +84,11 @@ fn check(space: &Space, sums: &[i64]) {
     let wanted: Vec<(String, i64)> =
         sums.iter().enumerate().map(|(number, sum)| (key(number), *sum)).collect();
     assert_eq!(found, wanted);
+}
+
+/// Some writes come between two changes.
+pub(crate) fn pause() {
+    thread::park_timeout(Duration::from_millis(300));
 }
 
 #[test]
@@ -70,29 +101,17 @@ fn a_partition_is_split_and_merged_under_load_and_every_increment_counts_once() 
     assert_eq!(refused.code, Some(3), "{refused:?}");
     assert!(refused.stderr.contains("say where to cut it (--at KEY)"), "{refused:?}");
 
-    let ends = AtomicBool::new(false);
-    let sums = thread::scope(|scope| {
-        let writers: Vec<_> = (0..WRITERS)
-            .map(|writer| {
-                let (space, ends) = (processes.space_of("counted"), &ends);
-                scope.spawn(move || count(&space, writer, ends))
-            })
-            .collect();
-        let pause = || thread::park_timeout(Duration::from_millis(300));
+    let sums = while_counting(&mut processes, |processes| {
         pause();
-        let [first, second] = split(&processes, only[0], "k100");
+        let [first, second] = split(processes, only[0], "k100");
         pause();
-        let [_, _] = split(&processes, second, "k150");
-        let [one, other] = split(&processes, first, "k050");
+        let [_, _] = split(processes, second, "k150");
+        let [one, other] = split(processes, first, "k050");
         pause();
         processes.ask(&format!("placement merge {one} {other}")).expect(0);
         processes.wait("they are merged", |status| parts(status).len() == 3);
         pause();
-        ends.store(true, Ordering::Relaxed);
-        let all = writers.into_iter().map(|it| it.join().expect("a writer ends"));
-        all.reduce(|all, some| all.iter().zip(some).map(|(a, b)| a + b).collect()).unwrap()
     });
-    assert!(sums.iter().all(|sum| *sum > 0), "all keys were written: {sums:?}");
     check(&processes.space_of("counted"), &sums);
 
     // What was made is on disk: also if all end at once.

@@ -176,6 +176,9 @@ impl Case<'_> {
             return Some(split);
         }
         let target = self.target();
+        if self.mutant.is(Mutant::ShortenOpen) && target.members.len() < partition.members().len() {
+            return Some(self.open());
+        }
         let wished = || {
             let turns = self.turns(&target).then_some(Reason::Loaded);
             let splits = || self.is_to_split().then_some(Reason::Large);

@@ -42,6 +42,16 @@ pub enum CommandError {
     Remake(PartitionId, RemakeError),
     /// There is no keyspace of this name.
     UnknownKeyspace(String),
+    /// A keyspace cannot have so many replicas.
+    Replicas {
+        /// Its name.
+        keyspace: String,
+        /// How many were asked for.
+        replicas: u8,
+        /// The most that it could have now: one on each node that can take partitions, and
+        /// `wire::CHAIN_MAX` in all.
+        most: usize,
+    },
     /// Hot keys of this keyspace have no copies.
     HotIsOff(String),
     /// No key is as long as this one.
@@ -169,6 +179,17 @@ impl fmt::Display for MoveError {
     }
 }
 
+fn why_not_so_many(replicas: u8, most: usize) -> String {
+    match replicas {
+        0 => "has to have 1 replica or more".to_owned(),
+        _ if most == wire::CHAIN_MAX => format!("cannot have {replicas} replicas: {most} at most"),
+        _ => format!(
+            "cannot have {replicas} replicas: there is one on each node, and {most} nodes answer \
+             and stay; add nodes first, or start those that are down"
+        ),
+    }
+}
+
 impl fmt::Display for CommandError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -203,10 +224,17 @@ impl fmt::Display for CommandError {
             }
             Self::Move(partition, why) => write!(f, "partition {partition} {why}"),
             Self::Remake(partition, why) => write!(f, "partition {partition} {why}"),
-            Self::UnknownKeyspace(name) => write!(f, "there is no keyspace {name:?}"),
+            Self::UnknownKeyspace(name) => write!(
+                f,
+                "there is no keyspace {name:?}: `keyway keyspace list` names those that there are"
+            ),
+            Self::Replicas { keyspace, replicas, most } => {
+                write!(f, "keyspace {keyspace:?} {}", why_not_so_many(*replicas, *most))
+            }
             Self::HotIsOff(keyspace) => write!(
                 f,
-                "keyspace {keyspace:?} was created with its hot keys off: they have no copies"
+                "keyspace {keyspace:?} has its hot keys off: they have no copies (to turn them on: \
+                 keyway keyspace alter {keyspace} --hot reads)"
             ),
             Self::NothingToAccept(node) => write!(
                 f,

@@ -114,8 +114,13 @@ impl Delegations {
         let [_, goes_on] = it.worth;
         delegated.idle_since = delegated.idle_since.or(Some(it.now)).filter(|_| !goes_on);
         let missed = delegated.losses.are_too_many(it.now, it.reads, it.missed);
-        if it.replicas.is_none() {
+        let Some(replicas) = it.replicas else {
             return Some("its keyspace or the switch has none any more".to_owned());
+        };
+        // What was answered under it is with as many nodes as it says, which may be too few now.
+        let had = delegated.delegation.replicas;
+        if had != replicas {
+            return Some(format!("its keyspace is to have {replicas} replicas, not {had}"));
         }
         if it.home_only > 0 || missed {
             let lasted = it.now.since(delegated.since);

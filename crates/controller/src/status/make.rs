@@ -35,8 +35,6 @@ fn make(view: &View<'_>) -> Status {
     let keyspaces: Vec<KeyspaceStatus> =
         map.keyspaces.iter().map(|k| keyspace_status(view, k, &counts)).collect();
     let partitions = || keyspaces.iter().flat_map(|k| &k.partitions);
-    let complete =
-        |p: &PartitionStatus| p.open && p.learner.is_none() && p.missing == 0 && p.unheard == 0;
     let all_ready = members.iter().all(|m| m.state == MemberState::Ready);
     Status {
         schema: STATUS_SCHEMA,
@@ -50,7 +48,7 @@ fn make(view: &View<'_>) -> Status {
         durable_revision: view.durable,
         covered: is_covered(view),
         ready: durable && all_ready,
-        replicated: partitions().all(complete),
+        replicated: keyspaces.iter().all(is_replicated),
         unheard: partitions().filter(|p| p.unheard > 0).count(),
         under_replicated: partitions().filter(|p| p.missing > 0).count(),
         closed: partitions().filter(|p| !p.open).count(),
@@ -72,6 +70,11 @@ fn make(view: &View<'_>) -> Status {
         awaited: Vec::new(),
         members,
     }
+}
+
+fn is_replicated(keyspace: &KeyspaceStatus) -> bool {
+    let whole = |p: &PartitionStatus| p.chain.len() == keyspace.replicas && p.learner.is_none();
+    keyspace.partitions.iter().all(|p| p.open && whole(p) && p.unheard == 0)
 }
 
 /// Reads and writes of each partition.

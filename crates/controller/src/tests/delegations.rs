@@ -3,7 +3,7 @@
 mod log;
 
 use super::world::{POLL, World, hash, node};
-use crate::{HotAction, HotDecision, KeyspaceSpec};
+use crate::{Alteration, HotAction, HotDecision, KeyspaceSpec};
 use cluster::{
     Delegation, HotCount, HotEntry, HotKey, HotOrder, HotPolicy, Incarnation, KeyspaceId,
     KeyspaceKind, Member, NodeId,
@@ -305,6 +305,47 @@ fn copies_outlast_a_pause_of_all_who_ask() {
             });
         }
     }
+}
+
+/// What was answered under the one before is with too few nodes, or with more than are asked for.
+#[test]
+fn another_begins_when_the_keyspace_is_to_have_another_number_of_replicas() {
+    let mut asked = Asked::delegated();
+    for replicas in [3, 1] {
+        let before = delegation(&asked.world).unwrap();
+        let alteration = Alteration { replicas: Some(replicas), hot: None };
+        let now = asked.world.now;
+        asked.world.controller.alter_keyspace(now, "a", alteration).unwrap();
+        let took = asked.live_until(|world| delegation(world) != Some(before));
+        assert!(took < SECOND, "{took:?}");
+        let present = delegation(&asked.world).unwrap();
+        assert_eq!(present.replicas, replicas);
+        assert!(present.number > before.number, "{present:?}");
+        let decisions = asked.world.status().hot_decisions;
+        let ended = decisions.iter().rfind(|it| it.did == HotAction::DelegationEnded).unwrap();
+        let why = format!("to have {replicas} replicas, not {}", before.replicas);
+        assert!(ended.why.contains(&why), "{ended:?}");
+        asked.live_for(SECOND);
+    }
+}
+
+#[test]
+fn hot_keys_follow_what_their_keyspace_wants() {
+    let mut asked = Asked::delegated();
+    let alter = |asked: &mut Asked, hot| {
+        let alteration = Alteration { replicas: None, hot: Some(hot) };
+        asked.world.controller.alter_keyspace(asked.world.now, "a", alteration).unwrap();
+        asked.live_for(SECOND);
+        assert_eq!(asked.world.status().keyspaces[0].hot, hot);
+    };
+    asked.rates = [9_000, 1_000, 0];
+    alter(&mut asked, HotPolicy::Reads);
+    assert!(entry(&asked.world).is_some_and(|it| it.delegation.is_none()));
+    alter(&mut asked, HotPolicy::Off);
+    assert_eq!(entry(&asked.world), None);
+    assert_eq!(last(&asked.world).did, HotAction::Removed);
+    alter(&mut asked, HotPolicy::Replicate);
+    asked.live_until(|world| delegation(world).is_some());
 }
 
 #[test]

@@ -149,6 +149,22 @@ fn change(record: &mut NodeRecord, id: u32, change: impl FnOnce(&mut Partition))
 }
 
 #[test]
+fn a_keyspace_is_as_it_was_altered_last() {
+    let mut records = records();
+    let altered = |record: &mut NodeRecord, revision, replicas| {
+        record.revision = Revision::new(revision);
+        let assignment = record.assignment.as_mut().unwrap();
+        assignment.revision = record.revision;
+        assignment.keyspaces[0].replicas = replicas;
+    };
+    // One node was down when it was altered, and another when it was altered again.
+    altered(&mut records[1], REVISION + 1, 2);
+    altered(&mut records[2], REVISION + 2, 1);
+    let made = try_with(&records, &[]).unwrap();
+    assert_eq!(made.saved.map.keyspaces[0].replicas, 1);
+}
+
+#[test]
 fn the_map_comes_back_closed_and_everybody_is_to_be_compared() {
     let found = with(&records(), &[]);
     let Saved { map, stores, incarnations, issued, next_keyspace, next_partition, .. } =

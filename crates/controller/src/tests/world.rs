@@ -212,7 +212,7 @@ impl World {
     }
 
     /// Thousandths of the time that a copy takes, as far as this node is concerned.
-    fn copied(&self, partition: &Partition, node: NodeId) -> Option<u64> {
+    pub(super) fn copied(&self, partition: &Partition, node: NodeId) -> Option<u64> {
         let it = self.members.get(&Member::Node(node)).filter(|it| it.alive)?;
         let copying = self.controller.map().copy_bytes_per_s > 0;
         let entered = it.has_entered(partition).filter(|_| copying)?;

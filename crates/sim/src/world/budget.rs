@@ -98,7 +98,7 @@ impl World {
         others.map(|(id, _)| *id).chain(self.aged.keys().copied()).collect()
     }
 
-    fn failed(&self, saved: &Saved) -> BTreeSet<NodeId> {
+    pub(super) fn failed(&self, saved: &Saved) -> BTreeSet<NodeId> {
         let mut failed = self.forgetful(saved);
         let nodes = (0..self.cast.nodes).filter(|node| self.process(Role::Node(*node)).leaving);
         failed.extend(nodes.map(NodeId));

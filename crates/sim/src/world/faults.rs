@@ -40,6 +40,8 @@ pub(crate) enum Fault {
     Store,
     /// Not a fault: an operator has a partition split, or two merged.
     Split,
+    /// Not a fault: an operator has a keyspace altered.
+    Alter,
 }
 
 /// Something has caught up again.
@@ -79,7 +81,7 @@ pub(crate) enum Harm {
 }
 
 impl Fault {
-    const ALL: [Self; 19] = [
+    const ALL: [Self; 20] = [
         Self::Crash,
         Self::PowerCut,
         Self::ClientCrash,
@@ -99,6 +101,7 @@ impl Fault {
         Self::Leader,
         Self::Store,
         Self::Split,
+        Self::Alter,
     ];
 
     /// The mean time between two of these; zero: there are none.
@@ -123,6 +126,7 @@ impl Fault {
             Self::Leader => faults.leader_every,
             Self::Store => faults.store_every,
             Self::Split => faults.split_every,
+            Self::Alter => faults.alter_every,
             Self::Flood => Duration::ZERO,
         }
     }
@@ -208,6 +212,7 @@ impl World {
             Fault::Leader => self.trouble_leader(),
             Fault::Store => self.trouble_store(),
             Fault::Split => self.split_or_merge(),
+            Fault::Alter => self.alter_keyspace(),
             Fault::Full => {
                 let node = self.any_node();
                 self.fill_up(node);

@@ -56,6 +56,7 @@ impl World {
         self.check_replicas();
         self.check_totals();
         self.check_equal(self.leader);
+        self.check_altered();
         self.wait_for_loads();
         self.count_epochs();
     }

@@ -71,6 +71,8 @@ impl World {
                 self.note(format_args!("the map is made anew: revision {}", made.map.revision));
                 self.stats.maps_rebuilt += 1;
                 self.note_changes(&made);
+                let recorded = (0..self.cast.nodes).map(|node| self.record(node).revision).max();
+                self.altered.forget_after(recorded.unwrap_or_default());
                 self.newest_map = None;
                 self.begin_with(made);
             }

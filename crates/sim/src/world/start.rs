@@ -68,6 +68,7 @@ impl World {
             history: History::default(),
             healed: false,
             lacks: BTreeMap::new(),
+            altered: super::alter::Altered::default(),
             delegations: Delegations::default(),
             stores: u64::from(cast.nodes),
             outbox: Outbox::default(),

@@ -4,7 +4,7 @@ use super::World;
 use crate::Options;
 use crate::actor::{ReadBy, keys};
 use crate::check::Key;
-use cluster::{KeyName, NodeId};
+use cluster::{HotPolicy, KeyName, NodeId};
 use std::time::Duration;
 use switch::{HotExplanation, explain_hot};
 
@@ -88,7 +88,14 @@ impl World {
         });
         let twins = self.options.load.twins;
         let known = keys(&self.options.load);
-        let pins = saved.flat_map(|saved| &saved.pins);
+        let pins = saved.flat_map(|saved| {
+            // Those of a keyspace whose hot keys are off wait until they are not.
+            let has_copies = |id| {
+                let mut keyspaces = saved.map.keyspaces.iter();
+                keyspaces.any(|it| it.id == id && it.hot != HotPolicy::Off)
+            };
+            saved.pins.iter().filter(move |pin| has_copies(pin.keyspace))
+        });
         let pins = pins.filter(move |pin| !twins.iter().flatten().any(|twin| twin[..] == pin.key));
         pins.filter_map(move |pin| {
             let [_, ordered] = self.keyspaces.as_ref()?;

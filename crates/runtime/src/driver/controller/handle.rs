@@ -3,7 +3,7 @@
 use crate::driver::delivery::Undelivered;
 use crate::mailbox::{MailError, answer};
 use cluster::{KeyspaceId, Map, Member, NodeId, NodeSpec, PartitionId, Report};
-use controller::{CommandError, CreateError, KeyspaceSpec, Status};
+use controller::{Alteration, CommandError, CreateError, KeyspaceSpec, Status};
 use serde::{Deserialize, Serialize};
 use std::error::Error;
 use std::net::SocketAddr;
@@ -84,6 +84,13 @@ pub enum Change {
         node: NodeSpec,
         /// Where orders reach it.
         control: SocketAddr,
+    },
+    /// Alter a keyspace.
+    AlterKeyspace {
+        /// Its name.
+        keyspace: String,
+        /// What is to be otherwise.
+        alteration: Alteration,
     },
     /// Replace a node in all its chains.
     DrainNode(NodeId),

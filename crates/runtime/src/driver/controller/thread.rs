@@ -225,6 +225,9 @@ impl Thread {
         let now = self.clock.now();
         match change {
             Change::AddNode { node, control } => self.controller.add_node(now, node, control),
+            Change::AlterKeyspace { keyspace, alteration } => {
+                self.controller.alter_keyspace(now, &keyspace, alteration)
+            }
             Change::DrainNode(id) => self.controller.drain_node(now, id),
             Change::KeepNode(id) => self.controller.keep_node(now, id),
             Change::AcceptLoss(id) => self.controller.accept_loss(now, id),
