@@ -16,7 +16,9 @@ mod search;
 
 pub use arm::Arm;
 pub use figure::{Cell, Column, Figure, Table};
-pub use load::{Load, Skew};
+pub use load::{Load, Scans, Skew};
 pub use plot::{Curve, Panel};
-pub use rack::{Bounds, CACHED_TIMES_MAX, Look, Pace, Rack, RackSpec, STARTS_FOR, Starts, Trial};
+pub use rack::{
+    Bounds, CACHED_TIMES_MAX, Look, Order, Pace, Rack, RackSpec, STARTS_FOR, Starts, Store, Trial,
+};
 pub use search::{Best, IDLE_SHARE, OBJECTIVE_TIMES, highest, objective};

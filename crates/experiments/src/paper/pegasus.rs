@@ -7,7 +7,7 @@ mod shifts;
 mod tail;
 mod throughput;
 
-use crate::paper::rack::{KEY_BYTES, Pace, RackSpec, VALUE_BYTES};
+use crate::paper::rack::{Pace, RackSpec, Store};
 use crate::paper::search::OBJECTIVE_TIMES;
 use crate::paper::{Arm, Figure, Load, Skew};
 use cluster::Selection;
@@ -139,7 +139,7 @@ impl Settings {
 
     /// The load of figures that are not about what is asked.
     fn load(&self, skew: Skew) -> Load {
-        Load { reads_percent: self.reads_percent, ..Load::reads(skew) }
+        Load { reads_percent: self.reads_percent, ..Load::only_reads(skew) }
     }
 
     /// The same in words.
@@ -159,6 +159,7 @@ impl Settings {
             pace,
             half_slow: false,
             keys,
+            store: Store::PEGASUS,
             replicas,
             arm,
             selection,
@@ -171,10 +172,11 @@ impl Settings {
     fn notes(&self, window: Duration) -> Vec<String> {
         let Self { nodes, keys, replicas, pace, seed, .. } = self;
         let rate = pace.node_rate();
+        let Store { key_bytes, value_bytes, .. } = Store::PEGASUS;
         vec![
             format!(
                 "{nodes} nodes that serve {rate} requests/s each, chains of {replicas}; \
-                 {keys} keys of {KEY_BYTES} bytes, values of {VALUE_BYTES}; seed {seed}"
+                 {keys} keys of {key_bytes} bytes, values of {value_bytes}; seed {seed}"
             ),
             format!(
                 "open loop, Poisson; a hop takes {} us; looked at for {} s of virtual time each; \

@@ -12,11 +12,13 @@ mod control;
 mod meter;
 mod net;
 mod pace;
+mod store;
 mod user;
 
 pub use bounds::{Bounds, CACHED_TIMES_MAX};
 pub use meter::{Look, STARTS_FOR, Starts};
 pub use pace::Pace;
+pub use store::{Order, Store};
 
 use crate::paper::netcache::{NetCache, Way};
 use crate::paper::{Arm, Load};
@@ -32,12 +34,12 @@ use node::engine::memory::MemoryEngine;
 use node::{ALERT_REST, Node, NodeConfig};
 use std::collections::VecDeque;
 use std::num::NonZero;
-use std::sync::Arc;
 use std::time::Duration;
+use store::Contents;
 use switch::Pipeline;
-use user::{Contents, User, Work};
+use user::{User, Work};
 use wire::{DropReason, Endpoint};
-use workload::{Arrivals, Generator, IntervalSummary, KeyNames, Population, Values};
+use workload::{Arrivals, Generator, IntervalSummary, Population};
 
 /// What a rack is like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,6 +52,8 @@ pub struct RackSpec {
     pub half_slow: bool,
     /// Keys, all of them written before the first trial.
     pub keys: u64,
+    /// What they are like, and how they lie there.
+    pub store: Store,
     /// Nodes of each chain.
     pub replicas: u8,
     /// How load is spread.
@@ -62,11 +66,6 @@ pub struct RackSpec {
     /// Seed of everything drawn, and of the hash that places keys.
     pub seed: u64,
 }
-
-/// Bytes of each key and of each value, as in Pegasus' evaluation.
-pub(crate) const KEY_BYTES: usize = 64;
-/// See [`KEY_BYTES`].
-pub(crate) const VALUE_BYTES: usize = 128;
 
 /// Nodes for each client: one asks for at most 400,000 requests a second of a real rack, so that
 /// its window of sequence numbers has room for all that wait.
@@ -150,11 +149,6 @@ impl RackSpec {
         if self.half_slow && node % 2 == 1 { rate / 2 } else { rate }
     }
 
-    /// Partitions for each node: where nodes differ in speed, enough to share them out by it.
-    fn partitions_per_node(&self) -> u32 {
-        if self.half_slow { 8 } else { 1 }
-    }
-
     fn clients(&self) -> u16 {
         self.nodes.div_ceil(NODES_PER_CLIENT)
     }
@@ -192,11 +186,7 @@ impl Rack {
         };
         rack.form();
         let keyspace = rack.controller.map().keyspace(KEYSPACE).expect("it was formed").clone();
-        rack.contents = Some(Contents {
-            keyspace: Arc::new(keyspace),
-            names: KeyNames::new("user", KEY_BYTES, spec.keys).expect("room for every number"),
-            values: Values::new(VALUE_BYTES.to_string().parse().expect("a size")),
-        });
+        rack.contents = Some(Contents::new(&spec, keyspace, &rack.rng));
         rack.fill();
         rack
     }
@@ -273,7 +263,7 @@ impl Rack {
 
     fn trial(&mut self, window: Duration) -> Trial {
         let meter = std::mem::replace(&mut self.meter, Meter::idle());
-        assert_eq!(meter.wrong_values, 0, "values were read that were never written");
+        assert_eq!(meter.wrong, 0, "what was read is not what was written");
         let seconds = window.as_secs_f64();
         let busy = |server: &Server| server.served as f64 / f64::from(server.rate) / seconds;
         let busy: Vec<f64> = self.nodes.iter().map(busy).collect();

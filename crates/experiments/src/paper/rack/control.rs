@@ -5,8 +5,8 @@ use super::agenda::{Event, Unit};
 use super::net::{SERVICE, node_endpoint};
 use super::{Rack, RackSpec, Server};
 use cluster::{
-    ClusterId, HotPolicy, Incarnation, Install, KeyspaceKind, Member, MemberReport, NodeId,
-    NodeReport, NodeSpec, Order, Report, SwitchControl as _, Versions,
+    ClusterId, HotPolicy, Incarnation, Install, Member, MemberReport, NodeId, NodeReport, NodeSpec,
+    Order, Report, SwitchControl as _, Versions,
 };
 use controller::{COPY_BYTES_PER_S, ControllerConfig, KeyspaceSpec, LEASE, POLL_INTERVAL};
 use machine::Instant;
@@ -37,8 +37,7 @@ pub(super) fn configuration(spec: &RackSpec) -> ControllerConfig {
         overlap: Duration::ZERO,
         copy_bytes_per_s: COPY_BYTES_PER_S,
         hot_selection: selection,
-        // The papers place keys once.
-        load_floor: u64::MAX,
+        load_floor: spec.store.load_floor.unwrap_or(u64::MAX),
     }
 }
 
@@ -142,7 +141,7 @@ impl Rack {
     /// A node's report without the keys that the controller is not to hear of.
     fn as_heard(&self, mut report: NodeReport) -> NodeReport {
         if let (Some(most), Some(contents)) = (self.spec.hot_keys_max, &self.contents) {
-            let rank = |key: &[u8]| contents.names.index(key);
+            let rank = |key: &[u8]| contents.names.index(key).map(|it| contents.rank(it));
             report.hot.retain(|it| rank(&it.key).is_some_and(|rank| rank < most));
         }
         report
@@ -156,10 +155,10 @@ impl Rack {
             assert!(self.step(end), "all nodes report within {FORM_MAX:?}");
             let spec = self.spec.arm.keyspace(KeyspaceSpec {
                 name: KEYSPACE.to_owned(),
-                kind: KeyspaceKind::Hash,
-                partitions: u32::from(self.spec.nodes) * self.spec.partitions_per_node(),
+                kind: self.spec.kind(),
+                partitions: self.spec.partitions(),
                 replicas: self.spec.replicas,
-                splits: Vec::new(),
+                splits: self.spec.splits(),
                 hot: HotPolicy::Off,
             });
             // Refused as long as a node has not been heard of.
