@@ -3,7 +3,8 @@
 use cluster::Selection;
 use experiments::paper::pegasus::{FIGURES, Refusal, Settings, check, figure};
 use experiments::paper::{
-    Arm, Best, Cell, Figure, Load, Pace, Rack, RackSpec, Skew, Store, Trial, highest, objective,
+    Arm, Best, Cell, Figure, Finding, Load, Pace, Rack, RackSpec, Skew, Store, Trial, highest,
+    objective,
 };
 use std::time::Duration;
 
@@ -21,6 +22,7 @@ fn spec(nodes: u16, keys: u64) -> RackSpec {
         keys,
         store: Store::PEGASUS,
         replicas: 1,
+        finding: Finding::PEGASUS,
         arm: Arm::Hashing,
         selection: Selection::default(),
         hot_keys_max: None,

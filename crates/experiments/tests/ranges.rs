@@ -1,7 +1,7 @@
 //! A rack whose keys lie in order: scans, hot ranges, and what placement makes of them.
 
 use cluster::Selection;
-use experiments::paper::{Arm, Load, Order, Pace, Rack, RackSpec, Scans, Skew, Store};
+use experiments::paper::{Arm, Finding, Load, Order, Pace, Rack, RackSpec, Scans, Skew, Store};
 use std::time::Duration;
 
 const MS: Duration = Duration::from_millis(1);
@@ -16,6 +16,7 @@ fn spec(order: Order, partitions: u32) -> RackSpec {
         keys: 8_000,
         store,
         replicas: 1,
+        finding: Finding::PEGASUS,
         arm: Arm::Hashing,
         selection: Selection::default(),
         hot_keys_max: None,

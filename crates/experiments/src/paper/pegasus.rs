@@ -7,14 +7,13 @@ mod shifts;
 mod tail;
 mod throughput;
 
-use crate::paper::rack::{Pace, RackSpec, Store};
+use crate::paper::points::measure_all;
+use crate::paper::rack::{Finding, Pace, RackSpec, Store};
 use crate::paper::search::OBJECTIVE_TIMES;
 use crate::paper::{Arm, Figure, Load, Skew};
 use cluster::Selection;
-use sim::in_parallel;
 use std::error::Error;
 use std::fmt;
-use std::ops::ControlFlow;
 use std::time::Duration;
 
 /// What the experiments have in common.
@@ -96,19 +95,6 @@ pub fn figure(number: u32, settings: &Settings, tell: impl FnMut(&str)) -> Resul
     }
 }
 
-/// Measures every point, on all cores, and hands it on with what was measured, in their order.
-fn measure_all<P: Sync, M: Send>(
-    points: &[P],
-    measure: impl Fn(&P) -> M + Sync,
-    mut each: impl FnMut(&P, M),
-) {
-    let ended: ControlFlow<()> = in_parallel(points, measure, |point, measured| {
-        each(point, measured);
-        ControlFlow::Continue(())
-    });
-    assert!(ended.is_continue(), "nothing breaks off");
-}
-
 impl Settings {
     /// The ways to spread load that are compared, hashing first.
     fn arms(&self) -> impl Iterator<Item = Arm> {
@@ -161,6 +147,7 @@ impl Settings {
             keys,
             store: Store::PEGASUS,
             replicas,
+            finding: Finding::PEGASUS,
             arm,
             selection,
             hot_keys_max: None,

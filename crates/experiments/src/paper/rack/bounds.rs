@@ -1,7 +1,7 @@
 //! What a rack can serve at best, and what is left of that if every key is served at home.
 
-use super::Rack;
 use super::control::KEYSPACE;
+use super::{Finder, Finding, Rack};
 use crate::paper::netcache::ITEMS_MAX;
 use crate::paper::{Load, Scans, Skew};
 use cluster::{NodeId, Partition};
@@ -36,23 +36,32 @@ impl Rack {
     /// The bounds for a load, as popularity is at its beginning. O(keys).
     #[must_use]
     pub fn bounds(&self, load: &Load) -> Bounds {
+        self.bounds_by(load, self.spec.finding.by)
+    }
+
+    /// The same, if somebody else found the nodes that requests are for.
+    #[must_use]
+    pub fn bounds_by(&self, load: &Load, by: Finder) -> Bounds {
         let spec = &self.spec;
         let rates = (0..spec.nodes).map(|node| f64::from(spec.rate_of(node)));
         let full = |visits: &[f64]| {
             let nodes = visits.iter().zip(rates.clone());
             nodes.map(|(visits, rate)| rate / visits).fold(f64::MAX, f64::min)
         };
-        let (visits, pieces) = self.visits(load, 0);
-        let cap = rates.clone().sum::<f64>() / load.visits(spec.replicas, pieces);
+        let (visits, pieces) = self.visits(load, 0, by);
+        let asked = load.reads() + load.writes() + load.scans() * pieces;
+        let passed = self.passed_on(by) * asked * (1.0 - 1.0 / f64::from(spec.nodes));
+        let cap = rates.clone().sum::<f64>() / (load.visits(spec.replicas, pieces) + passed);
         let hashing = full(&visits);
-        let (visits, _) = self.visits(load, ITEMS_MAX as u64);
+        let (visits, _) = self.visits(load, ITEMS_MAX as u64, by);
         let cached = full(&visits).min(cap * CACHED_TIMES_MAX);
         Bounds { cap, hashing, cached }
     }
 
     /// How often a request visits each node on average, if no node serves reads of the `cached`
-    /// most popular keys; and in how many partitions a scan has keys.
-    fn visits(&self, load: &Load, cached: u64) -> (Vec<f64>, f64) {
+    /// most popular keys; and in how many partitions a scan has keys, each of which is asked once.
+    /// (One with more keys than a datagram holds is asked again for the rest.)
+    fn visits(&self, load: &Load, cached: u64, by: Finder) -> (Vec<f64>, f64) {
         let map = self.controller.map();
         let mut partitions: Vec<(&Partition, Asked)> =
             map.partitions.iter().map(|it| (it, Asked::default())).collect();
@@ -92,15 +101,33 @@ impl Rack {
             let visits = visits.get_mut(usize::from(node));
             *visits.expect("chains are made of nodes") += share;
         };
-        let mut pieces = 0.0;
+        let (mut pieces, mut targets) = (0.0, vec![0.0; self.nodes.len()]);
+        let mut target = |NodeId(node): NodeId, share: f64| {
+            *targets.get_mut(usize::from(node)).expect("chains are made of nodes") += share;
+        };
         for (partition, asked) in partitions {
             let write = asked.writes / all * load.writes();
             partition.members().iter().for_each(|node| visit(*node, write));
-            let read = asked.reads / all * reads;
-            visit(partition.tail().expect("nothing fails"), read + asked.scans / all * scans);
+            let read = asked.reads / all * reads + asked.scans / all * scans;
+            let tail = partition.tail().expect("nothing fails");
+            visit(tail, read);
+            target(tail, read);
+            target(partition.head().expect("nothing fails"), write);
             pieces += asked.scans / all;
         }
+        // Whoever passes requests on gets an equal share of them, and passes on what is for others.
+        let share = self.passed_on(by) / f64::from(self.spec.nodes);
+        let together: f64 = targets.iter().sum();
+        for (visits, mine) in visits.iter_mut().zip(&targets) {
+            *visits += share * (together - mine);
+        }
         (visits, pieces)
+    }
+
+    /// What it takes a node to pass a request on, if nodes do, in requests.
+    fn passed_on(&self, by: Finder) -> f64 {
+        let Finding { forward_permille, .. } = self.spec.finding;
+        if by == Finder::Nodes { f64::from(forward_permille) / 1_000.0 } else { 0.0 }
     }
 
     /// In which partition, by its place in the map, the key of each number lies.

@@ -44,8 +44,13 @@ pub(super) fn configuration(spec: &RackSpec) -> ControllerConfig {
 impl Rack {
     /// Saves what the controller has decided, which takes no time, and sends its orders.
     pub(super) fn pump_controller(&mut self) {
+        let mut is_new = false;
         while let Some(saved) = self.controller.poll_save() {
             self.controller.handle_saved(self.now, saved.map.revision);
+            is_new = true;
+        }
+        if is_new {
+            self.tell_map();
         }
         while let Some((to, order)) = self.controller.poll_order() {
             self.mail(Mail::Order(to, Box::new(order)));
@@ -108,7 +113,8 @@ impl Rack {
         self.mail(Mail::Report(Member::Switch(0), report));
     }
 
-    fn order_node(&mut self, node: NodeId, Order { install, clock, lease, hot, .. }: &Order) {
+    fn order_node(&mut self, node: NodeId, order: &Order) {
+        let Order { install, clock, lease, direct, hot, .. } = order;
         let now = self.now;
         let Some(server) = self.nodes.get_mut(usize::from(node.0)) else { return };
         let machine = &mut server.machine;
@@ -122,6 +128,9 @@ impl Rack {
         }
         if let Some(lease) = lease {
             machine.renew(lease);
+        }
+        if let Some(lease) = direct {
+            machine.renew_direct(lease);
         }
         if let Some(hot) = hot {
             machine.install_hot(now, Arc::clone(hot));
