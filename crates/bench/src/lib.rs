@@ -5,8 +5,11 @@
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 #![expect(missing_docs, reason = "fields and variants say by their names what they are")]
 
+mod coordinator;
+mod directory;
 mod link;
 mod plan;
+mod processor;
 mod report;
 mod run;
 mod worker;
@@ -18,7 +21,10 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-pub use plan::{Multigets, Pace, Plan};
+pub use coordinator::{Coordinators, coordinate};
+pub use directory::Directory;
+pub use plan::{Coordination, Pace, Plan};
+pub use processor::ProcessorTime;
 pub use report::{Progress, latency_rows, table_of};
 pub use run::{Measured, load, measure};
 

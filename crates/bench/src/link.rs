@@ -1,6 +1,7 @@
 //! A client machine on a socket of its own, driven by the thread that uses it.
 
-use super::plan::Multigets;
+use super::directory::Directory;
+use super::plan;
 use anyhow::{Context, anyhow};
 use client::{Client, ClientConfig, Coordination, Outcome, Reply, RetransmitBounds, Routes};
 use cluster::Keyspace;
@@ -16,7 +17,7 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::Duration;
-use wire::Endpoint;
+use wire::{Endpoint, Revision};
 
 /// One client, its socket and its clock.
 #[derive(Debug)]
@@ -27,6 +28,8 @@ pub(crate) struct Link {
     outbound: Outbound,
     services: Vec<SocketAddr>,
     pub(crate) client: Client,
+    /// By what it coordinates itself, if it does: how new that is, and where it is answered.
+    known: Option<(Arc<Directory>, Revision, SocketAddr)>,
 }
 
 impl Link {
@@ -55,24 +58,40 @@ impl Link {
             socket,
             services: services.to_vec(),
             client: Client::new(config, Rng::new(draw()?)),
+            known: None,
         })
     }
 
-    /// Has multigets taken apart by somebody.
-    pub(crate) fn coordinate(&mut self, multigets: &Multigets) -> Result<(), Failure> {
-        let coordination = match multigets {
-            Multigets::Switch => Coordination::Switch,
-            Multigets::Coordinator(at) => Coordination::Coordinator((*at).into()),
-            Multigets::Assisted(map) => {
+    /// Has somebody find the nodes that requests are for.
+    pub(crate) fn coordinate(&mut self, coordination: &plan::Coordination) -> Result<(), Failure> {
+        let coordination = match coordination {
+            plan::Coordination::Switch => Coordination::Switch,
+            plan::Coordination::Coordinators(all) => {
+                Coordination::Coordinators(all.iter().map(|at| (*at).into()).collect())
+            }
+            plan::Coordination::Assisted(map) => {
                 Coordination::Assisted(Arc::new(Routes::new(map, Endpoint::default())))
             }
-            Multigets::Client(map) => {
+            plan::Coordination::Client(directory) => {
                 let reply_to = self.reachable().context("no way to the nodes")?;
-                Coordination::Client(Arc::new(Routes::new(map, reply_to.into())))
+                let map = directory.latest();
+                let routes = Routes::new(&map, reply_to.into());
+                self.known = Some((Arc::clone(directory), map.revision, reply_to));
+                Coordination::Client(Arc::new(routes))
             }
         };
         self.client.coordinate(coordination);
         Ok(())
+    }
+
+    /// Goes by a newer map, if there is one; else it is asked for.
+    fn renew_routes(&mut self) {
+        let Some((directory, revision, reply_to)) = &mut self.known else { return };
+        if let Some(map) = directory.after(*revision) {
+            *revision = map.revision;
+            let routes = Routes::new(&map, (*reply_to).into());
+            self.client.coordinate(Coordination::Client(Arc::new(routes)));
+        }
     }
 
     /// The address at which others reach the socket, which is bound to all of this host.
@@ -103,6 +122,9 @@ impl Link {
         }
         if self.client.poll_timeout().is_some_and(|at| at <= now) {
             self.client.handle_timeout(now);
+        }
+        if self.client.wants_routes() {
+            self.renew_routes();
         }
         Ok(())
     }

@@ -1,5 +1,6 @@
 //! What is to be measured, in full: what a report repeats so that a run can be repeated.
 
+use super::directory::Directory;
 use client::RetransmitBounds;
 use cluster::{Keyspace, Map};
 use console::connect;
@@ -17,8 +18,8 @@ use workload::{KeyNames, MgetSizes, OpKind, Spec, Values};
 pub struct Plan {
     /// Service addresses.
     pub services: Vec<SocketAddr>,
-    /// Who takes multigets apart.
-    pub multigets: Multigets,
+    /// Who finds the nodes that requests are for.
+    pub coordination: Coordination,
     /// Keyspace of all keys.
     pub keyspace: Arc<Keyspace>,
     /// Operations and keys.
@@ -47,27 +48,30 @@ pub struct Plan {
     pub seed: u64,
 }
 
-/// Who takes multigets apart.
+/// Who finds the nodes that requests are for.
 #[derive(Clone, Debug, Default)]
-pub enum Multigets {
+pub enum Coordination {
     /// The switch.
     #[default]
     Switch,
-    /// The switch, with hints from the clients, which have this map.
+    /// The switch, with hints for multigets from the clients, which have this map.
     Assisted(Arc<Map>),
     /// The clients, by this map.
-    Client(Arc<Map>),
-    /// A coordinator at this address.
-    Coordinator(SocketAddr),
+    Client(Arc<Directory>),
+    /// Coordinators at these addresses, in turn.
+    Coordinators(Vec<SocketAddr>),
 }
 
-impl Display for Multigets {
+impl Display for Coordination {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Switch => f.write_str("switch"),
             Self::Assisted(_) => f.write_str("assisted"),
             Self::Client(_) => f.write_str("client"),
-            Self::Coordinator(at) => write!(f, "coordinator at {at}"),
+            Self::Coordinators(at) => match at.as_slice() {
+                [at] => write!(f, "coordinator at {at}"),
+                all => write!(f, "server: {} coordinators", all.len()),
+            },
         }
     }
 }
@@ -105,7 +109,8 @@ impl Plan {
             key_bytes: self.names.name(0).len(),
             value_bytes: Text(self.values.sizes()),
             mget_keys: (mix.share(OpKind::Mget) > 0.0).then_some(&mix.mget_keys),
-            multigets: (mix.share(OpKind::Mget) > 0.0).then_some(Text(&self.multigets)),
+            multigets: (mix.share(OpKind::Mget) > 0.0).then_some(Text(&self.coordination)),
+            coordination: Text(&self.coordination),
             threads: self.threads,
             pace: self.pace,
             seconds: self.duration.as_secs_f64(),
@@ -130,7 +135,8 @@ pub struct Parameters<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     mget_keys: Option<&'a MgetSizes>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    multigets: Option<Text<'a, Multigets>>,
+    multigets: Option<Text<'a, Coordination>>,
+    coordination: Text<'a, Coordination>,
     threads: usize,
     pace: Pace,
     seconds: f64,
@@ -163,9 +169,7 @@ impl Parameters<'_> {
         }
         let sizes = format!("key {} bytes, value {} bytes", self.key_bytes, self.value_bytes.0);
         text.push_str(&format!("\nsizes         {sizes}\n"));
-        if let Some(Text(multigets)) = &self.multigets {
-            text.push_str(&format!("multigets     taken apart by: {multigets}\n"));
-        }
+        text.push_str(&format!("coordination  by: {}\n", self.coordination.0));
         text.push_str(&format!("pace          {pace}, {} thread(s)\n", self.threads));
         let (seconds, timeout, seed) = (self.seconds, self.timeout_seconds, self.seed);
         text.push_str(&format!("run           {seconds} s, timeout {timeout} s, seed {seed}\n"));

@@ -1,5 +1,6 @@
 //! A run as tables of text.
 
+use super::processor::ProcessorTime;
 use super::run::Measured;
 use console::chart::{grouped, micros, table};
 use console::note;
@@ -19,6 +20,7 @@ pub fn table_of(measured: &Measured) -> String {
         "\ndatagrams sent: {sent}, of which again: {again}; answers \"overloaded\": {}\n",
         grouped(*overloaded)
     ));
+    text.push_str(&processor_line(&measured.processor));
     if measured.late_p99_us >= LATE_US {
         text.push_str(&format!(
             "this program lacked time: one request in a hundred began {} late or more\n",
@@ -39,6 +41,20 @@ pub fn table_of(measured: &Measured) -> String {
         ));
     }
     text
+}
+
+/// What an operation took, of those who took any.
+fn processor_line(time: &ProcessorTime) -> String {
+    let ProcessorTime { clients_us, switch_us, nodes_us, coordinators_us } = *time;
+    let named = [
+        ("clients", clients_us),
+        ("switch", switch_us),
+        ("nodes", nodes_us),
+        ("coordinators", coordinators_us),
+    ];
+    let spent = named.into_iter().filter(|(_, us)| *us > 0.0);
+    let parts: Vec<String> = spent.map(|(who, us)| format!("{who} {us:.2}")).collect();
+    format!("processor time per operation, us: {}\n", parts.join(", "))
 }
 
 /// How late requests may begin without a word: it is in their latencies.

@@ -1,6 +1,7 @@
 //! The threads of a run, and what they measured together.
 
 use super::plan::{Pace, Plan};
+use super::processor::{ProcessorTime, Threads};
 use super::worker::{Finished, Source, Worker};
 use anyhow::anyhow;
 use console::exit::Failure;
@@ -33,6 +34,9 @@ pub struct Measured {
     pub retransmits: u64,
     /// Answers that said "overloaded".
     pub overloaded: u64,
+    /// Processor time for each operation: that of the clients, and of what else runs in this
+    /// process.
+    pub processor: ProcessorTime,
 }
 
 /// Writes every key once. `tell` is called after each piece.
@@ -79,6 +83,7 @@ fn run(
     mut tell: impl FnMut(&IntervalSummary),
     source: impl Fn(usize) -> Result<Source, Failure> + Sync,
 ) -> Result<Measured, Failure> {
+    let threads_before = Threads::now();
     let (sender, receiver) = channel();
     let work = |index: usize, ticks| {
         if let Some(host) = plan.hosts.iter().cycle().nth(index) {
@@ -107,7 +112,11 @@ fn run(
     // The wait for the last answers is no part of a run of fixed length.
     let took = if plan.duration.is_zero() { took } else { took.min(plan.duration) };
     let finished = finished.into_iter().collect::<Result<Vec<_>, Failure>>()?;
-    Ok(add_up(&finished, took, intervals))
+    let mut measured = add_up(&finished, took, intervals);
+    let clients = finished.iter().map(|it| it.spent).sum();
+    let ops = measured.summary.all.ops;
+    measured.processor = Threads::now().since(&threads_before, clients, ops);
+    Ok(measured)
 }
 
 /// Puts the pieces of all threads together and tells of each as soon as all have reported it.
@@ -150,5 +159,6 @@ fn add_up(finished: &[Finished], took: Duration, intervals: Vec<IntervalSummary>
         datagrams: sum(|it| it.counters.datagrams),
         retransmits: sum(|it| it.counters.retransmits),
         overloaded: sum(|it| it.counters.overloaded),
+        processor: ProcessorTime::default(),
     }
 }

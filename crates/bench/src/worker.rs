@@ -2,6 +2,7 @@
 
 use super::link::Link;
 use super::plan::{OPEN_IN_FLIGHT_MAX, Pace, Plan};
+use super::processor::of_this_thread;
 use client::{
     CasReply, Counters, Expect, Expiry, IncrReply, New, Outcome, Reply, Request, StartError,
     Tickets,
@@ -74,6 +75,8 @@ pub(crate) struct Finished {
     pub(crate) never_started: u64,
     /// What the client counted.
     pub(crate) counters: Counters,
+    /// Processor time that the thread has spent.
+    pub(crate) spent: Duration,
 }
 
 /// A request that waits, as part of an operation.
@@ -118,7 +121,7 @@ impl<'a> Worker<'a> {
             }
         };
         let mut link = Link::open(&plan.services, plan.deadline, plan.retransmit, in_flight_max)?;
-        link.coordinate(&plan.multigets)?;
+        link.coordinate(&plan.coordination)?;
         Ok(Self {
             plan,
             link,
@@ -426,6 +429,7 @@ impl<'a> Worker<'a> {
             wrong_values: self.wrong_values,
             never_started,
             counters: self.link.client.counters().clone(),
+            spent: of_this_thread(),
         }
     }
 }

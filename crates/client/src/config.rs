@@ -28,7 +28,7 @@ pub struct ClientConfig {
     /// Bytes that the result of one scan or multiget may take: a larger scan is refused, and so
     /// are the keys of a multiget whose values are too many.
     pub result_bytes_max: usize,
-    /// Who takes multigets apart.
+    /// Who coordinates.
     pub coordination: Coordination,
     /// Bounds and first value of the retransmission timeout (RFC 6298).
     pub retransmit: RetransmitBounds,

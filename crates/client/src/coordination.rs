@@ -1,32 +1,41 @@
-//! Who takes multigets apart: the switch, perhaps with hints from the client, or (to compare with)
-//! the client, or a coordinator.
+//! Who coordinates: finds the nodes that a request is for. The switch does, perhaps with hints from
+//! the client; or (to compare with) the client itself, or a coordinator.
+//!
+//! Whoever is not the switch goes by a map, which may be old. A node that is asked for what it does
+//! not have in that epoch says so, and one that is asked past the switch for a hot key says that
+//! only the switch knows. Both are asked again by the service address, behind which the newest map
+//! is: the former until there is another map, the latter for good.
 
-use cluster::{KeyspaceId, Map, Match, PartitionId, RangeTable};
-use std::collections::BTreeMap;
+mod routes;
+
+pub use routes::Routes;
+pub(crate) use routes::{Home, Tail, header_of, stamp_read, unstamp};
+
 use std::sync::Arc;
-use wire::{CHAIN_MAX, Endpoint, Fields, HEADER_LEN, hop_flag};
+use wire::Endpoint;
 
-/// Who takes multigets apart. Everything else goes to a service address either way.
+/// Who coordinates.
 #[derive(Clone, Debug, Default)]
 pub enum Coordination {
-    /// The switch sends each node its keys.
+    /// The switch sends each node what it is for.
     #[default]
     Switch,
-    /// The switch too, but the client sorts keys by node and says where each node's end: a switch
-    /// that cannot loop over keys goes by that. What it says may be old or wrong: that costs time,
-    /// and no answer.
+    /// The switch too, but of multigets the client sorts keys by node and says where each node's
+    /// end: a switch that cannot loop over keys goes by that. What it says may be old or wrong:
+    /// that costs time, and no answer.
     Assisted(Arc<Routes>),
-    /// The client sends each node its keys, past the switch, and is answered past it.
+    /// The client: it sends each node what it is for, past the switch, and is answered past it.
     Client(Arc<Routes>),
-    /// A [`Coordinator`](crate::Coordinator) at this address takes whole multigets.
-    Coordinator(Endpoint),
+    /// [`Coordinator`](crate::Coordinator)s at these addresses, at least one, which are asked in
+    /// turn.
+    Coordinators(Arc<[Endpoint]>),
 }
 
 impl Coordination {
     /// The map that the client goes by.
     pub(crate) fn directory(&self) -> Option<&Arc<Routes>> {
         match self {
-            Self::Switch | Self::Coordinator(_) => None,
+            Self::Switch | Self::Coordinators(_) => None,
             Self::Assisted(directory) | Self::Client(directory) => Some(directory),
         }
     }
@@ -43,65 +52,9 @@ impl Coordination {
     }
 }
 
-/// What one must know to send each node its own keys, or to say which those are.
-#[derive(Clone, Debug)]
-pub struct Routes {
-    /// Where answers go.
-    reply_to: Endpoint,
-    partitions: BTreeMap<KeyspaceId, RangeTable<(Tail, PartitionId)>>,
-}
-
-/// A node that answers reads of a partition.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Tail {
-    /// Of the shard that has the partition.
-    pub(crate) endpoint: Endpoint,
-    node: u16,
-}
-
-/// Who answers reads of a key, and in which partition it lies; `None` if nobody does.
-pub(crate) type Home = Option<(Tail, PartitionId)>;
-
-/// First and last match value of a partition, who answers reads of it, and its id.
-type Row = (Match, Match, (Tail, PartitionId));
-
-impl Routes {
-    /// What this map says, for one who receives at `reply_to`; where the switch is asked, answers
-    /// come back that way, and this address is of no use.
-    #[must_use]
-    pub fn new(map: &Map, reply_to: Endpoint) -> Self {
-        let mut rows: BTreeMap<KeyspaceId, Vec<Row>> = BTreeMap::new();
-        for partition in &map.partitions {
-            let node = map.nodes.iter().find(|node| Some(node.id) == partition.tail());
-            let Some(node) = node else { continue };
-            let tail = Tail { endpoint: node.endpoint_of(partition.id), node: node.id.0 };
-            let of_keyspace = rows.entry(partition.keyspace).or_default();
-            of_keyspace.push((partition.first, partition.last, (tail, partition.id)));
-        }
-        let partitions = rows.into_iter().map(|(id, rows)| (id, RangeTable::new(rows))).collect();
-        Self { reply_to, partitions }
-    }
-
-    /// Who answers for this match value, if anybody does.
-    pub(crate) fn tail(&self, keyspace: KeyspaceId, at: u128) -> Option<Tail> {
-        self.find(keyspace, at).map(|(tail, _)| tail)
-    }
-
-    /// The same, and for which partition.
-    pub(crate) fn find(&self, keyspace: KeyspaceId, at: u128) -> Home {
-        self.partitions.get(&keyspace)?.find(Match(at)).copied()
-    }
-
-    /// Stamps an MGET as a switch would.
-    pub(crate) fn stamp(&self, header: &mut [u8; HEADER_LEN], tail: Tail) {
-        let mut chain = [0; 2 * CHAIN_MAX];
-        if let Some(first) = chain.first_chunk_mut() {
-            *first = tail.node.to_be_bytes();
-        }
-        header.set_chain(chain);
-        header.set_chain_len(1);
-        header.set_hop_flags(hop_flag::DIRECT);
-        header.set_reply_addr(self.reply_to.addr);
-        header.set_reply_port(self.reply_to.port);
-    }
+/// Which of these is asked under a number, of which so many copies have left.
+pub(crate) fn turn_of(coordinators: &[Endpoint], seq: u64, copies: u32) -> Option<Endpoint> {
+    let turn = machine::mix(seq).wrapping_add(u64::from(copies));
+    let place = turn.checked_rem(coordinators.len() as u64)?;
+    coordinators.get(usize::try_from(place).ok()?).copied()
 }

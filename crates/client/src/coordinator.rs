@@ -1,15 +1,24 @@
-//! A coordinator: takes whole multigets as a switch does, asks the nodes, and answers when all keys
-//! are there. It exists to compare with: a switch that splits needs neither its time nor its place.
+//! A coordinator: takes requests in the switch's place. It exists to compare with: a switch that
+//! knows the way needs neither its time nor its place.
+//!
+//! Requests for one key, and scans, it passes on to the nodes that they are for, as a switch does,
+//! and what it hears from those goes to the client that asked. Of a multiget it asks the nodes, and
+//! answers when all keys are there.
 
-use crate::coordination::{Coordination, Routes};
+mod clients;
+
+use crate::coordination::{Coordination, Routes, header_of};
 use crate::machine::Client;
-use crate::{ClientConfig, Outcome, Refusal, Reply, Request, Ticket, Value};
+use crate::{ClientConfig, Outcome, Refusal, Reply, Request, Services, Ticket, Value};
+use clients::Clients;
 use cluster::{Keyspace, KeyspaceId, Map};
 use machine::{Datagram, Instant, Outbox, Rng};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
-use wire::{Body, Code, DATAGRAM_MAX, Endpoint, Entry, HEADER_LEN, Header, Op, Packet};
+use wire::{
+    Body, Code, DATAGRAM_MAX, Endpoint, Entry, Fields as _, HEADER_LEN, Header, Op, Packet,
+};
 
 /// The machine. It follows the contract of all [`machine`]s.
 #[derive(Debug)]
@@ -17,6 +26,13 @@ pub struct Coordinator {
     client: Client,
     /// Where it receives.
     address: Endpoint,
+    routes: Arc<Routes>,
+    /// Whether its map has turned out to be old.
+    outdated: bool,
+    /// Who is answered.
+    clients: Clients,
+    /// A request that is passed on.
+    passing: Vec<u8>,
     keyspaces: BTreeMap<KeyspaceId, Arc<Keyspace>>,
     asked: BTreeMap<Ticket, Asked>,
     /// What is being asked for already: client and sequence number.
@@ -41,15 +57,19 @@ const ASKED_MAX: usize = 4096;
 
 impl Coordinator {
     /// A coordinator that receives at `address` and has an id like a client's. Without a map it
-    /// takes nothing.
+    /// takes nothing. Of what its map does not know any more it asks at the service addresses.
     #[must_use]
-    pub fn new(address: Endpoint, id: u64, rng: Rng) -> Self {
-        let mut config = ClientConfig::new(address, id);
+    pub fn new(address: Endpoint, services: impl Into<Services>, id: u64, rng: Rng) -> Self {
+        let mut config = ClientConfig::new(services, id);
         config.deadline = DEADLINE;
         config.in_flight_max = ASKED_MAX;
         Self {
             client: Client::new(config, rng),
             address,
+            routes: Arc::new(Routes::new(&Map::default(), address)),
+            outdated: false,
+            clients: Clients::default(),
+            passing: Vec::new(),
             keyspaces: BTreeMap::new(),
             asked: BTreeMap::new(),
             known: BTreeSet::new(),
@@ -61,19 +81,45 @@ impl Coordinator {
     pub fn install(&mut self, map: &Map) {
         let keyspaces = map.keyspaces.iter();
         self.keyspaces = keyspaces.map(|it| (it.id, Arc::new(it.clone()))).collect();
-        let directory = Arc::new(Routes::new(map, self.address));
-        self.client.coordinate(Coordination::Client(directory));
+        self.routes = Arc::new(Routes::new(map, self.address));
+        self.client.coordinate(Coordination::Client(Arc::clone(&self.routes)));
+        self.outdated = false;
     }
 
-    /// Takes a datagram: a client's multiget, or a node's answer.
+    /// Whether its map has turned out to be old.
+    #[must_use]
+    pub fn wants_map(&self) -> bool {
+        self.outdated || self.client.wants_routes()
+    }
+
+    /// Takes a datagram: a client's request, or a node's answer.
     pub fn handle_packet(&mut self, now: Instant, from: Endpoint, datagram: &[u8]) {
         let Ok(packet) = Packet::parse(datagram) else { return };
-        if packet.op().is_reply() {
-            self.client.handle_packet(now, from, datagram);
-        } else if packet.op() == Op::Mget {
+        let op = packet.op();
+        if op == Op::Mget {
             self.take(now, from, &packet);
+        } else if op.is_reply() {
+            match self.clients.find(packet.header().client()) {
+                Some(to) => {
+                    self.outdated |= is_elsewhere(packet.header().code());
+                    self.answers.push_copy(to, datagram);
+                }
+                None => self.client.handle_packet(now, from, datagram),
+            }
+        } else if op.is_answered() && op != Op::Describe {
+            self.pass_on(now, from, op, datagram);
         }
         self.answer();
+    }
+
+    /// Does with a request what a switch does. Where nobody has the key it is asked for again.
+    fn pass_on(&mut self, now: Instant, from: Endpoint, op: Op, datagram: &[u8]) {
+        let Self { clients, routes, passing, answers, .. } = self;
+        passing.clear();
+        passing.extend_from_slice(datagram);
+        clients.note(now, header_of(passing).client(), from);
+        // A node answers whoever it hears: only one that knew this coordinator could go by this.
+        routes.send(op, from, passing, answers);
     }
 
     /// Asks nodes again, and gives up what has taken too long.
@@ -162,6 +208,11 @@ fn reply(out: &mut Outbox, asked: &Asked, outcomes: &[Outcome<Option<Value>>]) {
         header.bitmap |= 1 << index;
     }
     send(&mut header, &mut payload);
+}
+
+/// Whether a node says that it is asked for what it does not have.
+fn is_elsewhere(code: u8) -> bool {
+    matches!(Code::from_wire(code), Some(Code::StaleEpoch | Code::NotOwner | Code::Closed))
 }
 
 /// The code that a node refused with.

@@ -79,6 +79,7 @@ mod request;
 mod scan;
 mod service;
 mod tickets;
+mod transmit;
 mod window;
 
 pub use crate::config::{ClientConfig, IN_FLIGHT_MAX, MANY_KEYS_MAX, RetransmitBounds};

@@ -20,7 +20,7 @@ use machine::{Datagram, Instant, Outbox, Retransmissions, Rng};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
-use wire::{ClientWrite, DirectoryClock, Endpoint, Fields as _, HEADER_LEN, Op};
+use wire::{DirectoryClock, Endpoint, Op};
 
 /// The client machine. It follows the contract of all [`machine`]s.
 #[derive(Debug)]
@@ -41,6 +41,8 @@ pub struct Client {
     pub(crate) mutant: MaybeMutant,
     next_ticket: u64,
     pub(crate) homes: Homes,
+    /// Whether the map that it coordinates by has turned out to be old.
+    pub(crate) outdated: bool,
     /// The latest clock of a switch that any reply has told.
     pub(crate) told: DirectoryClock,
     /// Requests whose outcome has not been polled.
@@ -82,6 +84,7 @@ impl Client {
             mutant: MaybeMutant::default(),
             next_ticket: 0,
             homes: Homes::default(),
+            outdated: false,
             told: DirectoryClock::NONE,
             open: 0,
             buffers: Vec::new(),
@@ -190,9 +193,11 @@ impl Client {
     /// and sequence number, and replies need not come from a service address.
     pub fn handle_packet(&mut self, now: Instant, _from: Endpoint, datagram: &[u8]) {
         match self.take_reply(now, datagram) {
-            Ok(()) => {
+            Ok(past) => {
                 self.counters.replies += 1;
-                self.route.answered();
+                if !past {
+                    self.route.answered();
+                }
             }
             Err(reason) => self.counters.drop_for(reason),
         }
@@ -225,7 +230,9 @@ impl Client {
         }
         let mut aside = None;
         if pending.next == Cause::Silence {
-            let moved = self.route.timed_out(now, pending.sent_at);
+            // Whoever goes by a map does not learn from silence what has become of a node.
+            pending.by_service |= pending.past && pending.op != Op::Mget;
+            let moved = !pending.past && self.route.timed_out(now, pending.sent_at);
             self.counters.moves += u64::from(moved);
             aside = self.set_aside(seq, true);
         }
@@ -341,42 +348,6 @@ impl Client {
             self.arm(seq);
         }
         seq
-    }
-
-    /// Sends a copy and sets the time of the next.
-    fn transmit(&mut self, now: Instant, seq: u64) {
-        let (lag, told) = (self.window.lag(seq), self.told);
-        let repeats_hints = self.mutant.is(Mutant::RepeatHints);
-        let Some(pending) = self.window.get_mut(seq) else { return };
-        if pending.op == Op::Mget && pending.copies > 0 && !repeats_hints {
-            pending.ask_without_hints();
-        }
-        let header = pending.datagram.first_chunk_mut::<HEADER_LEN>();
-        let header = header.expect("every request was emitted with a header");
-        header.set_seq(seq);
-        header.set_lag(lag);
-        if let (Op::Mget, Owner::Many(_, part)) = (pending.op, &pending.owner) {
-            header.set_bitmap(part.missing);
-        }
-        if pending.op == Op::Put && pending.copies == 0 {
-            ClientWrite { first_sent: told }.write(header);
-        }
-        let many = match &pending.owner {
-            Owner::Many(ticket, part) => self.many.get(ticket).map(|many| (many, *part)),
-            Owner::Single(_) | Owner::Describe(..) | Owner::Scan(..) => None,
-        };
-        let past_the_switch =
-            many.and_then(|(many, part)| many.send(part, &mut pending.datagram, &mut self.outbox));
-        self.counters.datagrams += past_the_switch.unwrap_or(1);
-        if past_the_switch.is_none() {
-            wire::seal(&mut pending.datagram);
-            self.outbox.push_copy(self.route.send(now), &pending.datagram);
-        }
-        pending.copies += 1;
-        pending.next = Cause::Silence;
-        pending.sent_at = now;
-        pending.resend_at = now + self.pacer.timeout(now, pending.way(), pending.backoff);
-        self.arm(seq);
     }
 
     /// Sets the timer to whatever comes first, the next copy or the deadline.

@@ -96,6 +96,8 @@ pub(crate) struct Answered {
     pub(crate) not_here: u32,
     /// Whether a node said overloaded.
     pub(crate) overloaded: bool,
+    /// Whether one said that it does not have a key.
+    pub(crate) elsewhere: bool,
 }
 
 /// Datagrams of one request that may be late before it goes no further: bounds what it holds. With
@@ -286,6 +288,7 @@ impl Many {
                     answered.again |= bit;
                     answered.not_here |= if code == Code::NotHere { bit } else { 0 };
                     answered.overloaded |= code == Code::Overloaded;
+                    answered.elsewhere |= code == Code::NotOwner;
                     continue;
                 }
                 // A code that no read can have is as good as no answer.

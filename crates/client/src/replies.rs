@@ -1,16 +1,15 @@
-//! The half of the machine that takes replies, and ends and feeds scans.
+//! The half of the machine that takes replies.
 
-use crate::encode::{self, PIECES_ALL, RangeTerms};
 use crate::machine::Client;
-use crate::scan::{Ask, Piece};
+use crate::scan::Piece;
 use crate::window::{Cause, Owner, Pending};
-use crate::{NotDone, Outcome, Refusal, Reply, StoreWords, Ticket, UnknownReason, answer};
+use crate::{NotDone, Outcome, Refusal, Reply, StoreWords, UnknownReason, answer};
 use cluster::{Mutant, is_plausible_revision};
 use machine::Instant;
 use std::time::Duration;
 use wire::{
     Body, ClientReply, Code, DirectoryClock, DropReason, Fields as _, HEADER_LEN, KeyReply,
-    NoSession, Op, Packet, RangeEntries, Version,
+    NoSession, Op, Packet, RangeEntries, Version, hop_flag,
 };
 
 /// Copies of a request that a store has refused after which it ends: a store that was only being
@@ -21,7 +20,8 @@ const STORE_REFUSALS: u32 = 4;
 const SESSION_KEPT: Duration = Duration::from_millis(wire::SESSION_KEPT_MS as u64);
 
 impl Client {
-    pub(crate) fn take_reply(&mut self, now: Instant, datagram: &[u8]) -> Result<(), DropReason> {
+    /// Takes a reply; says whether it passed no switch.
+    pub(crate) fn take_reply(&mut self, now: Instant, datagram: &[u8]) -> Result<bool, DropReason> {
         let packet = Packet::parse(datagram)?;
         let (header, op) = (packet.header(), packet.op());
         if !op.is_reply() {
@@ -35,11 +35,27 @@ impl Client {
             return Err(DropReason::UnknownRequest);
         }
         let body = packet.body()?;
-        self.see_clock(now, ClientReply::read(header).clock);
-        if let Some(pending) = self.window.get(seq) {
-            self.homes.note(pending.op, header);
+        let past = header.hop_flags() & hop_flag::DIRECT != 0;
+        if !past {
+            self.see_clock(now, ClientReply::read(header).clock);
         }
-        match body {
+        if let Some(pending) = self.window.get(seq) {
+            let op = pending.op;
+            self.homes.note(op, header);
+            self.compare_routes(op, header);
+        }
+        self.take_body(now, &packet, &body).map(|()| past)
+    }
+
+    fn take_body(
+        &mut self,
+        now: Instant,
+        packet: &Packet<'_>,
+        body: &Body<'_>,
+    ) -> Result<(), DropReason> {
+        let (header, op) = (packet.header(), packet.op());
+        let seq = header.seq();
+        match *body {
             Body::Refusal(Code::StoreRefuses) => {
                 self.take_store_refuses(now, seq, header, packet.payload())
             }
@@ -49,13 +65,13 @@ impl Client {
             },
             Body::MgetReply(entries) => self.take_entries(now, seq, &entries),
             Body::RangeReply(entries) => self.take_range(now, seq, header, &entries),
-            Body::DescribeReply { .. } => self.take_describe(now, seq, header, &body),
+            Body::DescribeReply { .. } => self.take_describe(now, seq, header, body),
             Body::GetReply(_)
             | Body::PutReply
             | Body::DelReply
             | Body::CasReply
             | Body::IncrReply { .. }
-            | Body::BatchReply { .. } => self.take_single(now, seq, header, &body),
+            | Body::BatchReply { .. } => self.take_single(now, seq, header, body),
             Body::Get { .. }
             | Body::Put { .. }
             | Body::Del { .. }
@@ -198,6 +214,8 @@ impl Client {
         self.counters.ask_again += 1;
         let overloaded = code == Code::Overloaded;
         self.counters.overloaded += u64::from(overloaded);
+        let past = header.hop_flags() & hop_flag::DIRECT != 0;
+        let turned = past && self.turn_to_service(seq, code);
         let Some(pending) = self.window.get_mut(seq) else {
             return Err(DropReason::UnknownRequest);
         };
@@ -211,9 +229,9 @@ impl Client {
             }
             pending.overloaded = overloaded;
             pending.store_refuses = pending.store_refuses.filter(|_| code == Code::StoreRefuses);
-            let from_copy = code == Code::NotHere && pending.ask_at_home();
+            let from_copy = code == Code::NotHere && !past && pending.ask_at_home();
             let from_home = code == Code::Delegated && pending.ask_delegated();
-            self.ask_again_later(now, seq, overloaded, from_copy || from_home);
+            self.ask_again_later(now, seq, overloaded, turned || from_copy || from_home);
             if let Some(ticket) = self.set_aside(seq, overloaded) {
                 self.feed_many(now, ticket);
             }
@@ -388,58 +406,6 @@ impl Client {
         }
         self.feed_scan(now, ticket);
         Ok(())
-    }
-
-    /// An ask was answered in part: what is left of it is asked for under new numbers.
-    pub(crate) fn ask_for_the_rest(&mut self, now: Instant, seq: u64) {
-        let Some(Owner::Scan(ticket, ask)) = self.end(seq) else { return };
-        if let Some(scan) = self.scans.get_mut(&ticket) {
-            scan.in_flight.remove(&seq);
-            scan.give_back(ask);
-        }
-        self.feed_scan(now, ticket);
-    }
-
-    /// Asks for as many intervals of a scan as may be in flight, and ends it when it is complete.
-    pub(crate) fn feed_scan(&mut self, now: Instant, ticket: Ticket) {
-        while let Some(scan) = self.scans.get_mut(&ticket) {
-            if scan.is_complete() {
-                self.end_scan(ticket, None);
-                return;
-            }
-            if !self.window.has_room() {
-                self.starve(ticket);
-                return;
-            }
-            let Some(want) = scan.next_want(self.config.aggregate_in_flight_max) else { return };
-            let (limit, pieces) = match scan.remaining() {
-                None => (u32::MAX, PIECES_ALL),
-                Some(rest) => (u32::try_from(rest).unwrap_or(u32::MAX), 1),
-            };
-            let (reverse, shows) = (scan.reverse, scan.shows);
-            let terms = RangeTerms { reverse, shows, limit, pieces };
-            let mut datagram = self.buffers.pop().unwrap_or_default();
-            let client = self.config.client_id;
-            encode::range(&mut datagram, client, &scan.keyspace, &want.interval, terms);
-            let owner = Owner::Scan(ticket, Ask::new(want.interval));
-            let mut pending = Pending::new(owner, Op::Range, datagram);
-            pending.agains = want.agains;
-            self.counters.retransmits += u64::from(want.agains != 0);
-            let seq = self.number(now, pending, want.not_before);
-            if let Some(scan) = self.scans.get_mut(&ticket) {
-                scan.in_flight.insert(seq);
-            }
-        }
-    }
-
-    /// Ends a scan, with its result unless there is another outcome.
-    fn end_scan(&mut self, ticket: Ticket, outcome: Option<Outcome<Reply>>) {
-        let Some(scan) = self.scans.remove(&ticket) else { return };
-        for seq in &scan.in_flight {
-            self.end(*seq);
-        }
-        let outcome = outcome.unwrap_or_else(|| Outcome::Done(scan.finish()));
-        self.conclude(ticket, outcome);
     }
 
     /// Nobody has answered in time.

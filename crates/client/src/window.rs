@@ -34,6 +34,10 @@ pub(crate) struct Pending {
     pub(crate) overloaded: bool,
     /// What the last answer said of a store that refuses changes, and how often that was said.
     pub(crate) store_refuses: Option<(StoreWords, u32)>,
+    /// Whether its last copy passed no switch.
+    pub(crate) past: bool,
+    /// Whether it goes by the service address, whoever coordinates.
+    pub(crate) by_service: bool,
     /// Whether it was told that its key is delegated, and asked again at once.
     asked_delegated: bool,
     /// Retries granted although the budget was empty.
@@ -86,6 +90,8 @@ impl Pending {
             next: Cause::Silence,
             overloaded: false,
             store_refuses: None,
+            past: false,
+            by_service: false,
             asked_delegated: false,
             granted: 0,
             started_at: never,

@@ -2,6 +2,8 @@
 
 #[cfg(test)]
 mod assisted;
+#[cfg(test)]
+mod past;
 mod support;
 
 use client::{
@@ -96,6 +98,8 @@ struct World {
     on_the_way: BTreeMap<(Instant, u64), (Endpoint, Endpoint, Vec<u8>)>,
     number: u64,
     lose: u64,
+    /// Datagrams that were sent to the switch.
+    by_service: u64,
 }
 
 impl World {
@@ -108,7 +112,7 @@ impl World {
         cluster.data = values.map(|key| (key.clone(), Some(key.repeat(11)))).collect();
         let mut config = ClientConfig::new(SERVICE, 77);
         config.coordination = coordination(&map);
-        let mut coordinator = Coordinator::new(COORDINATOR, 78, Rng::new(2));
+        let mut coordinator = Coordinator::new(COORDINATOR, SERVICE, 78, Rng::new(2));
         coordinator.install(&map);
         Self {
             client: Client::new(config, Rng::new(1)),
@@ -121,11 +125,12 @@ impl World {
             on_the_way: BTreeMap::new(),
             number: 0,
             lose: 0,
+            by_service: 0,
         }
     }
 
     fn send(&mut self, to: Endpoint, from: Endpoint, datagram: Vec<u8>) {
-        assert_ne!(to, SERVICE, "no switch has a part in it");
+        self.by_service += u64::from(to == SERVICE);
         self.number += 1;
         if !self.rng.chance(self.lose, 100) {
             let at = self.now + MS / 10;
@@ -167,6 +172,10 @@ impl World {
         self.now = self.now.max(at);
         if to == CLIENT {
             self.client.handle_packet(self.now, from, &datagram);
+        } else if to == SERVICE {
+            for reply in self.nodes.cluster.answer(&datagram) {
+                self.send(from, to, reply);
+            }
         } else if to == COORDINATOR {
             self.coordinator.handle_packet(self.now, from, &datagram);
         } else {
@@ -194,7 +203,7 @@ fn by_client(map: &Map) -> Coordination {
 }
 
 fn by_coordinator(_: &Map) -> Coordination {
-    Coordination::Coordinator(COORDINATOR)
+    Coordination::Coordinators(Arc::new([COORDINATOR]))
 }
 
 #[test]
@@ -206,6 +215,7 @@ fn a_client_sends_each_node_its_own_keys_in_full_datagrams() {
     assert!(world.nodes.asked <= 500 / 32 + 6, "{}", world.nodes.asked);
     assert_eq!(world.client.counters().retransmits, 0);
     assert_eq!(world.client.counters().datagrams, world.nodes.asked);
+    assert_eq!(world.by_service, 0, "no switch has a part in it");
 }
 
 #[test]
@@ -228,10 +238,13 @@ fn a_client_whose_map_is_old_goes_by_the_new_one_as_soon_as_it_has_it() {
         }
     }
     world.client.coordinate(Coordination::Client(directory));
+    assert!(!world.client.wants_routes());
     let outcomes = world.mget();
     world.check(&outcomes);
     let rest = world.client.poll_outcome();
     assert!(rest.is_none());
+    // Only what was dealt before it had the map.
+    assert!(world.by_service <= 8, "{}", world.by_service);
 }
 
 #[test]
@@ -253,6 +266,7 @@ fn lost_datagrams_are_asked_for_again_past_the_switch_too() {
     let outcomes = world.mget();
     world.check(&outcomes);
     assert!(world.client.counters().retransmits > 0);
+    assert_eq!(world.by_service, 0);
     let found: BTreeSet<bool> = outcomes.iter().map(|it| *it == Outcome::Done(None)).collect();
     assert_eq!(found.len(), 2, "some keys are there and some are not");
 }

@@ -37,7 +37,7 @@ pub use order::{
     Assignment, CopyProgress, Install, InstallError, Member, MemberReport, NodeReport, Order,
     PartitionCount, Report, Settled, SwitchControl, SwitchCounters, SwitchTables,
 };
-pub use range_table::RangeTable;
+pub use range_table::{RangeTable, Span};
 pub use record::{NodeRecord, ShardRecord, SwitchRecord};
 pub use resources::{Durability, Resources, Stored, Volume};
 pub use sample::PartitionSample;

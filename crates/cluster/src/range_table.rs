@@ -21,6 +21,15 @@ pub struct RangeTable<T> {
     index: Index,
 }
 
+/// An interval of match values, both ends inclusive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span {
+    /// Its first value.
+    pub first: Match,
+    /// Its last value.
+    pub last: Match,
+}
+
 impl<T> Default for RangeTable<T> {
     fn default() -> Self {
         Self { firsts: Vec::new(), rows: Vec::new(), index: Index::new(&[]) }
@@ -76,6 +85,29 @@ impl<T> RangeTable<T> {
     /// All intervals, in order.
     pub fn iter(&self) -> impl Iterator<Item = (Match, Match, &T)> {
         self.firsts.iter().zip(&self.rows).map(|(first, (last, v))| (Match(*first), *last, v))
+    }
+
+    /// The part of a span inside the interval that holds its first value (`reverse`: its last), the
+    /// rest of it, and that interval's value. `None` if no interval holds that.
+    #[must_use]
+    pub fn cut(
+        &self,
+        Span { first, last }: Span,
+        reverse: bool,
+    ) -> Option<(Span, Option<Span>, &T)> {
+        let at = if reverse { last } else { first };
+        let (begins, ends, value) = self.get(self.position(at)?)?;
+        if at > ends {
+            return None;
+        }
+        let piece = Span { first: first.max(begins), last: last.min(ends) };
+        // At the ends of the space the rest, which would begin outside it, is empty.
+        let rest = if reverse {
+            piece.first.0.checked_sub(1).map(|last| Span { first, last: Match(last) })
+        } else {
+            piece.last.0.checked_add(1).map(|first| Span { first: Match(first), last })
+        };
+        Some((piece, rest.filter(|rest| rest.first <= rest.last), value))
     }
 
     /// How many intervals there are.

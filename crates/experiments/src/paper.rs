@@ -2,8 +2,8 @@
 //! time: what a rack of 32, 128 or 512 slow nodes does, on one laptop and always the same.
 //!
 //! [`Rack`] is the place, [`Load`] what is asked of it, [`highest`] looks for the rate that it
-//! serves in time, an [`Arm`] is one of the ways to spread load that are compared, and [`pegasus`]
-//! makes figures of it all.
+//! serves in time, an [`Arm`] is one of the ways to spread load that are compared, a
+//! [`Finder`] one of those to find nodes, and [`pegasus`] and [`turbokv`] make figures of it all.
 
 mod arm;
 mod figure;
@@ -11,12 +11,17 @@ mod load;
 mod netcache;
 pub mod pegasus;
 mod plot;
+mod points;
 mod rack;
 mod search;
+pub mod turbokv;
 
 pub use arm::Arm;
 pub use figure::{Cell, Column, Figure, Table};
-pub use load::{Load, Skew};
+pub use load::{Load, Scans, Skew};
 pub use plot::{Curve, Panel};
-pub use rack::{Bounds, CACHED_TIMES_MAX, Look, Pace, Rack, RackSpec, STARTS_FOR, Starts, Trial};
+pub use rack::{
+    Bounds, CACHED_TIMES_MAX, Finder, Finding, Look, Order, Pace, Rack, RackSpec, STARTS_FOR,
+    Starts, Store, Trial,
+};
 pub use search::{Best, IDLE_SHARE, OBJECTIVE_TIMES, highest, objective};

@@ -2,7 +2,7 @@
 //! process, and taken down.
 
 use crate::served::Served;
-use bench::{Measured, Multigets, Pace, Plan};
+use bench::{Coordination, Measured, Pace, Plan};
 use client::RetransmitBounds;
 use cluster::{HotPolicy, Keyspace, KeyspaceKind};
 use console::admin::{self, Admin};
@@ -163,7 +163,7 @@ impl Site {
             names: names("user"),
             counters: names("incr"),
             values: Values::new(VALUE_BYTES.parse().expect("a number of bytes")),
-            multigets: Multigets::default(),
+            coordination: Coordination::default(),
             threads: 1,
             hosts: Vec::new(),
             pace,

@@ -3,7 +3,8 @@
 use cluster::Selection;
 use experiments::paper::pegasus::{FIGURES, Refusal, Settings, check, figure};
 use experiments::paper::{
-    Arm, Best, Cell, Figure, Load, Pace, Rack, RackSpec, Skew, Trial, highest, objective,
+    Arm, Best, Cell, Figure, Finding, Load, Pace, Rack, RackSpec, Skew, Store, Trial, highest,
+    objective,
 };
 use std::time::Duration;
 
@@ -19,7 +20,9 @@ fn spec(nodes: u16, keys: u64) -> RackSpec {
         pace: Pace::USUAL,
         half_slow: false,
         keys,
+        store: Store::PEGASUS,
         replicas: 1,
+        finding: Finding::PEGASUS,
         arm: Arm::Hashing,
         selection: Selection::default(),
         hot_keys_max: None,
@@ -34,7 +37,7 @@ fn found(best: &Best) -> &Trial {
 #[test]
 fn uniform_keys_reach_most_of_the_cap_and_an_idle_rack_takes_four_hops_and_a_service() {
     let mut rack = rack(4, 20_000);
-    let load = Load::reads(Skew::Uniform);
+    let load = Load::only_reads(Skew::Uniform);
     // Four hops of 100 us to 110 us, and 100 us of service; five times that.
     let objective_us = objective(&mut rack, &load);
     assert!((2_500..2_800).contains(&objective_us), "{objective_us}");
@@ -47,7 +50,7 @@ fn uniform_keys_reach_most_of_the_cap_and_an_idle_rack_takes_four_hops_and_a_ser
 #[test]
 fn under_skew_hashing_serves_what_its_busiest_node_does() {
     let mut rack = rack(32, 50_000);
-    let best = highest(&mut rack, &Load::reads(Skew::Zipf(1.2)), 300 * MS);
+    let best = highest(&mut rack, &Load::only_reads(Skew::Zipf(1.2)), 300 * MS);
     // Of 32 nodes the one with the hottest key takes a fifth of all requests.
     let gain_max = best.bounds.gain_max();
     assert!((5.5..8.0).contains(&gain_max), "{gain_max}");
@@ -61,7 +64,7 @@ fn under_skew_hashing_serves_what_its_busiest_node_does() {
 #[test]
 fn a_node_with_too_much_to_do_loses_requests_and_the_others_do_not() {
     let mut rack = rack(8, 10_000);
-    let load = Load::reads(Skew::Zipf(1.2));
+    let load = Load::only_reads(Skew::Zipf(1.2));
     let bounds = rack.bounds(&load);
     let trial = rack.run(&load, 2.0 * bounds.hashing, 300 * MS, None);
     let answered = trial.done as f64 / trial.begun as f64;
@@ -76,7 +79,7 @@ fn a_node_with_too_much_to_do_loses_requests_and_the_others_do_not() {
 #[test]
 fn a_write_visits_every_node_of_its_chain() {
     let mut rack = Rack::new(RackSpec { replicas: 3, ..spec(4, 5_000) });
-    let load = Load { reads_percent: 0, ..Load::reads(Skew::Uniform) };
+    let load = Load { reads_percent: 0, ..Load::only_reads(Skew::Uniform) };
     let cap = rack.bounds(&load).cap;
     assert!((cap - 40_000.0 / 3.0).abs() < 1.0, "{cap}");
     let trial = rack.run(&load, 0.6 * cap, 300 * MS, None);
@@ -89,7 +92,7 @@ fn a_write_visits_every_node_of_its_chain() {
 #[test]
 fn slow_nodes_are_the_homes_of_fewer_keys_and_full_when_the_others_are() {
     let mut rack = Rack::new(RackSpec { half_slow: true, ..spec(32, 50_000) });
-    let load = Load::reads(Skew::Uniform);
+    let load = Load::only_reads(Skew::Uniform);
     let bounds = rack.bounds(&load);
     assert!((bounds.cap - 240_000.0).abs() < 1.0, "{bounds:?}");
     assert!((1.02..1.15).contains(&bounds.gain_max()), "{bounds:?}");
@@ -103,7 +106,7 @@ fn slow_nodes_are_the_homes_of_fewer_keys_and_full_when_the_others_are() {
 #[test]
 fn a_cache_in_the_switch_serves_beyond_the_cap_and_is_of_no_use_for_writes() {
     let mut rack = Rack::new(RackSpec { arm: Arm::Cache, ..spec(4, 50_000) });
-    let load = Load::reads(Skew::Zipf(1.2));
+    let load = Load::only_reads(Skew::Zipf(1.2));
     let bounds = rack.bounds(&load);
     // The 10,000 most popular of 50,000 keys take 95 % of all reads.
     assert!(bounds.cached > 10.0 * bounds.cap, "{bounds:?}");
@@ -122,7 +125,7 @@ fn a_cache_in_the_switch_serves_beyond_the_cap_and_is_of_no_use_for_writes() {
 
 #[test]
 fn only_as_many_keys_have_copies_as_the_controller_hears_of() {
-    let load = Load::reads(Skew::Zipf(1.2));
+    let load = Load::only_reads(Skew::Zipf(1.2));
     let busiest = |most| {
         let copies = RackSpec { arm: Arm::Copies, hot_keys_max: Some(most), ..spec(8, 20_000) };
         let mut rack = Rack::new(copies);
@@ -136,7 +139,7 @@ fn only_as_many_keys_have_copies_as_the_controller_hears_of() {
 
 #[test]
 fn where_nodes_differ_in_speed_the_choice_of_the_copy_matters() {
-    let load = Load::reads(Skew::Zipf(1.2));
+    let load = Load::only_reads(Skew::Zipf(1.2));
     let trial = |selection| {
         let copies = RackSpec { arm: Arm::Copies, half_slow: true, ..spec(8, 20_000) };
         let mut rack = Rack::new(RackSpec { selection, ..copies });
@@ -270,7 +273,7 @@ fn throughput_is_compared_with_that_of_hashing_beside_it() {
 fn a_trial_does_not_suffer_from_the_overload_before_it() {
     let pace = Pace::slowed(100).expect("not too slow");
     let slow = RackSpec { pace, arm: Arm::Copies, replicas: 3, ..spec(128, 100_000) };
-    let load = Load { reads_percent: 0, ..Load::reads(Skew::Zipf(1.2)) };
+    let load = Load { reads_percent: 0, ..Load::only_reads(Skew::Zipf(1.2)) };
     let best = highest(&mut Rack::new(slow), &load, 300 * MS);
     let share = found(&best).throughput() / best.bounds.hashing;
     assert!((0.8..1.0).contains(&share), "{share} of what hashing can serve");
@@ -285,7 +288,7 @@ fn where_nodes_are_slow_keys_of_a_few_reads_a_second_have_copies() {
     let pace = Pace::slowed(333).expect("not too slow");
     let half_slow = RackSpec { pace, half_slow: true, ..spec(32, 50_000) };
     let mut rack = Rack::new(RackSpec { arm: Arm::Copies, ..half_slow });
-    let load = Load::reads(Skew::Zipf(1.2));
+    let load = Load::only_reads(Skew::Zipf(1.2));
     let rate = 0.75 * rack.bounds(&load).cap;
     for part in [0.3, 0.7, 1.0] {
         rack.run(&load, part * rate, 10_000 * MS, None);

@@ -24,6 +24,9 @@ const QUEUE_MAX: usize = 256;
 /// head sent was lost that the key could not even be taken away from it.
 const CHAIN_ROOM: usize = QUEUE_MAX / 4;
 
+/// What a request takes, in thousandths.
+const WHOLE: u32 = 1_000;
+
 /// The queue of one shard, and its only servant. A request is whatever its driver keeps of it.
 #[derive(Debug)]
 pub struct Service<T> {
@@ -100,10 +103,27 @@ impl<T> Service<T> {
     ///
     /// If as many wait as there is room for, which is more for work of a chain; it is lost then.
     pub fn take(&mut self, now: Instant, work: Work, request: T) -> Result<(), Full> {
+        self.take_for(now, work, WHOLE, request)
+    }
+
+    /// Takes what needs so many thousandths of the time of a request.
+    ///
+    /// # Errors
+    ///
+    /// As [`take`](Self::take).
+    pub fn take_for(
+        &mut self,
+        now: Instant,
+        work: Work,
+        permille: u32,
+        request: T,
+    ) -> Result<(), Full> {
         if self.queue.len() >= work.room() {
             return Err(Full);
         }
-        let served_at = self.idle_from.max(now) + self.duration;
+        let takes =
+            if permille == WHOLE { self.duration } else { self.duration * permille / WHOLE };
+        let served_at = self.idle_from.max(now) + takes;
         self.idle_from = served_at;
         self.queue.push_back((served_at, request));
         Ok(())
@@ -141,6 +161,15 @@ mod tests {
     fn finish(service: &mut Service<u8>, ms: u64) -> Vec<(u8, u16)> {
         let next = || service.finish(Instant(ms * MS));
         std::iter::from_fn(next).map(|served| (served.request, served.waiting)).collect()
+    }
+
+    #[test]
+    fn what_needs_less_than_a_request_is_done_sooner() {
+        let mut service = Service::new(RATE);
+        service.take_for(Instant(10 * MS), Work::Request, 500, 0).unwrap();
+        service.take_for(Instant(10 * MS), Work::Request, 1_500, 1).unwrap();
+        assert_eq!(service.next_end(), Some(Instant(10 * MS + MS / 2)));
+        assert_eq!(finish(&mut service, 12), [(0, 1), (1, 0)]);
     }
 
     #[test]

@@ -4,7 +4,7 @@ use crate::CoherenceDirectory;
 use crate::pass::{Pass, split_header, stamp_chain_of_one, stamp_read};
 use crate::tables::{Action, Exit};
 use arrayvec::ArrayVec;
-use cluster::{KeyspaceId, Match, RangeTable};
+use cluster::{KeyspaceId, Match, RangeTable, Span};
 use wire::{
     DropReason, Fields, HEADER_LEN, HotMget, MGET_KEYS_MAX, MgetSlotBody, RANGE_PIECES_MAX,
     RangeInterval, Version, flag, hop_flag,
@@ -139,20 +139,13 @@ fn slots(asked: u32, payload: &[u8]) -> impl Iterator<Item = Slot> {
     })
 }
 
-/// What is left of an interval of match values, both ends inclusive.
-#[derive(Clone, Copy)]
-struct Interval {
-    first: Match,
-    last: Match,
-}
-
 impl Pass<'_> {
     /// Algorithm 1 of TurboKV, from either end: cuts the interval at the bounds of partitions and
     /// sends each piece to the tail of its partition.
     pub(crate) fn range(mut self, datagram: &mut [u8]) -> Result<(), DropReason> {
         let (header, _) = split_header(datagram);
         let RangeInterval { first, last } = RangeInterval::read(header);
-        let whole = Interval { first: Match(first), last: Match(last) };
+        let whole = Span { first: Match(first), last: Match(last) };
         let pieces_max = usize::from(header.count()).min(RANGE_PIECES_MAX);
         if whole.first > whole.last || pieces_max == 0 {
             return Err(DropReason::BadBody);
@@ -162,8 +155,8 @@ impl Pass<'_> {
         let table = self.tables.keyspace(keyspace).ok_or(DropReason::NoKeyspace)?;
         let mut left = Some(whole);
         for number in 1..=pieces_max {
-            let Some(interval) = left else { break };
-            let Some((piece, rest, action)) = cut(table, interval, reverse) else {
+            let Some(span) = left else { break };
+            let Some((piece, rest, action)) = table.cut(span, reverse) else {
                 self.counters.count_drop(DropReason::NoPartition);
                 break;
             };
@@ -184,26 +177,4 @@ impl Pass<'_> {
         }
         Ok(())
     }
-}
-
-/// The part of the interval inside the partition that holds its first match value (`reverse`: its
-/// last), and the rest. `None` if no partition holds that.
-fn cut(
-    table: &RangeTable<Action>,
-    Interval { first, last }: Interval,
-    reverse: bool,
-) -> Option<(Interval, Option<Interval>, &Action)> {
-    let at = if reverse { last } else { first };
-    let (partition_first, partition_last, action) = table.get(table.position(at)?)?;
-    if at > partition_last {
-        return None;
-    }
-    let piece = Interval { first: first.max(partition_first), last: last.min(partition_last) };
-    // At the ends of the space the rest, which would begin outside it, is empty.
-    let rest = if reverse {
-        piece.first.0.checked_sub(1).map(|last| Interval { first, last: Match(last) })
-    } else {
-        piece.last.0.checked_add(1).map(|first| Interval { first: Match(first), last })
-    };
-    Some((piece, rest.filter(|rest| rest.first <= rest.last), action))
 }

@@ -27,7 +27,7 @@ pub use mget::MgetSizes;
 pub use mix::{Mix, OpKind};
 pub use population::Population;
 pub use ranking::{Ranking, Shift, ShiftKind};
-pub use recorder::{Ending, Interval, Recorder};
+pub use recorder::{Ending, Interval, Latencies, Recorder};
 pub use summary::{EndingCounts, IntervalSummary, KindSummary, Latency, Summary};
 pub use text::SettingError;
 pub use values::{Sizes, Values};

@@ -85,6 +85,16 @@ impl Recorder {
         std::mem::take(&mut self.interval)
     }
 
+    /// All latencies noted, in order.
+    #[must_use]
+    pub fn all_latencies(&self) -> Latencies {
+        let mut all = histogram();
+        for record in self.kinds.values() {
+            all.add(&record.latencies).expect("equal bounds");
+        }
+        Latencies(all)
+    }
+
     /// Everything noted over a run that took so long.
     #[must_use]
     pub fn summary(&self, run: Duration) -> Summary {
@@ -100,6 +110,24 @@ impl Recorder {
             kinds: kinds.collect(),
             intervals: Vec::new(),
         }
+    }
+}
+
+/// Latencies as a distribution.
+#[derive(Clone, Debug)]
+pub struct Latencies(Histogram<u64>);
+
+impl Latencies {
+    /// Which latency, in microseconds, so much of all is not above, from 0 to 1.
+    #[must_use]
+    pub fn at_share(&self, share: f64) -> u64 {
+        self.0.value_at_quantile(share)
+    }
+
+    /// The mean, in microseconds.
+    #[must_use]
+    pub fn mean_us(&self) -> f64 {
+        self.0.mean()
     }
 }
 
@@ -196,6 +224,9 @@ mod tests {
         let all = recorder.summary(Duration::from_secs(1)).all;
         assert_eq!(all.ops, 2);
         assert_eq!(all.latency.p50_us, 1);
+        let latencies = recorder.all_latencies();
+        assert_eq!(latencies.at_share(0.5), 1);
+        assert!(near(latencies.at_share(1.0), LATENCY_US_MAX));
         assert!(near(all.latency.max_us, LATENCY_US_MAX));
     }
 

@@ -2,13 +2,14 @@
 
 use super::closed_loop::{Connection, Reply, Request};
 use super::contents::{Contents, KEY_LEN};
-use cluster::{Keyspace, Map, Match, NodeId, Partition};
+use client::Routes;
+use cluster::{Keyspace, Map, Match};
 use runtime::net::{Inbound, Outbound, Socket};
 use runtime::up::HASH_KEYSPACE;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd};
-use wire::{Body, Endpoint, Fields as _, Header, Op, Packet, PutBody, hop_flag};
+use wire::{Body, Endpoint, Fields as _, Header, Op, Packet, PutBody};
 
 /// Partitions of each keyspace.
 pub(crate) const PARTITIONS: u32 = 128;
@@ -56,7 +57,8 @@ pub(crate) struct Keyway {
     inbound: Inbound,
     outbound: Outbound,
     client: u64,
-    coordination: Coordination,
+    /// The way to each key, if the client finds it itself.
+    routes: Option<Routes>,
     known: Known,
     datagram: Vec<u8>,
 }
@@ -66,20 +68,7 @@ pub(crate) struct Keyway {
 struct Known {
     keyspace: u16,
     service: Endpoint,
-    partitions: Vec<Route>,
     keys: Vec<Hashed>,
-}
-
-/// What is stamped for a partition, and where its packets go.
-#[derive(Clone, Copy, Debug)]
-struct Route {
-    partition: u32,
-    epoch: u32,
-    head: Endpoint,
-    tail: Endpoint,
-    tail_id: u16,
-    chain: [u8; 2 * wire::CHAIN_MAX],
-    chain_len: u8,
 }
 
 /// What is computed of a key beforehand.
@@ -87,8 +76,6 @@ struct Route {
 struct Hashed {
     match_value: u128,
     keyhash: u64,
-    /// Index in `partitions`.
-    partition: usize,
 }
 
 impl Keyway {
@@ -99,61 +86,35 @@ impl Keyway {
         coordination: Coordination,
     ) -> io::Result<Self> {
         let socket = reach.bind()?;
+        let routes = (coordination == Coordination::Client)
+            .then(|| Routes::new(&reach.map, socket.local().into()));
         Ok(Self {
             inbound: Inbound::new(socket.family()),
             outbound: Outbound::new(socket.family()),
             socket,
             client: runtime::entropy::draw()?,
-            coordination,
+            routes,
             known: Known::of(reach, contents),
             datagram: Vec::new(),
         })
     }
-
-    /// Does the switch's work: the header as it leaves the switch, and where it goes.
-    fn stamp(&self, header: &mut Header, route: &Route) -> Endpoint {
-        stamp_direct(header, self.socket.local());
-        (header.partition, header.epoch) = (route.partition, route.epoch);
-        if header.op == Op::Get as u8 {
-            header.set_chain([route.tail_id]);
-            return route.tail;
-        }
-        (header.chain, header.chain_len) = (route.chain, route.chain_len);
-        route.head
-    }
-}
-
-/// Grants that the reply goes straight to this address.
-fn stamp_direct(header: &mut Header, local: SocketAddr) {
-    let local = Endpoint::from(local);
-    (header.reply_addr, header.reply_port) = (local.addr, local.port);
-    header.hop_flags = hop_flag::DIRECT;
 }
 
 impl Known {
     /// What the map says of these keys.
     fn of(reach: &Reach, contents: &Contents) -> Self {
-        let Reach { service, map, .. } = reach;
+        let Reach { service, .. } = reach;
         let keyspace = reach.keyspace();
-        let mine: Vec<&Partition> =
-            map.partitions.iter().filter(|it| it.keyspace == keyspace.id).collect();
         Self {
             keyspace: keyspace.id.0,
             service: (*service).into(),
-            partitions: mine.iter().map(|partition| Route::of(partition, map)).collect(),
-            keys: contents.names().map(|key| Hashed::of(key, keyspace, &mine)).collect(),
+            keys: contents.names().map(|key| Hashed::of(key, keyspace)).collect(),
         }
-    }
-
-    /// A key by its index, and the way to its partition.
-    fn key(&self, index: usize) -> (&Hashed, &Route) {
-        let hashed = self.keys.get(index).expect("the index of a key");
-        (hashed, self.partitions.get(hashed.partition).expect("an index of it"))
     }
 
     /// The header of a request for one key, as a client sends it.
     fn header(&self, op: Op, index: usize) -> Header {
-        let (hashed, _) = self.key(index);
+        let hashed = self.keys.get(index).expect("the index of a key");
         Header {
             op: op as u8,
             keyspace: self.keyspace,
@@ -166,48 +127,20 @@ impl Known {
 }
 
 impl Hashed {
-    fn of(key: &[u8; KEY_LEN], keyspace: &Keyspace, partitions: &[&Partition]) -> Self {
+    fn of(key: &[u8; KEY_LEN], keyspace: &Keyspace) -> Self {
         let Match(match_value) = keyspace.match_value(key);
-        let partition = partitions.iter().position(|it| it.holds(Match(match_value)));
-        let partition = partition.expect("partitions leave no gap");
-        Self { match_value, keyhash: keyspace.keyhash(key), partition }
-    }
-}
-
-impl Route {
-    fn of(partition: &Partition, map: &Map) -> Self {
-        let endpoint = |id: Option<NodeId>| {
-            let node = map.nodes.iter().find(|node| Some(node.id) == id);
-            node.expect("chains are of known nodes").endpoint_of(partition.id)
-        };
-        let (chain, chain_len) = wire::chain_bytes(partition.chain.iter().map(|id| id.0));
-        Self {
-            partition: partition.id.0,
-            epoch: partition.epoch.0,
-            head: endpoint(partition.head()),
-            tail: endpoint(partition.tail()),
-            tail_id: partition.tail().expect("a chain has a tail").0,
-            chain,
-            chain_len,
-        }
+        Self { match_value, keyhash: keyspace.keyhash(key) }
     }
 }
 
 impl Connection for Keyway {
     fn queue(&mut self, request: &Request<'_>) {
         let op = if request.value.is_some() { Op::Put } else { Op::Get };
-        let mut header = Header {
+        let header = Header {
             client: self.client,
             seq: request.seq,
             lag: u16::try_from(request.seq - request.oldest).expect("a small window"),
             ..self.known.header(op, request.index)
-        };
-        let to = match self.coordination {
-            Coordination::Switch => self.known.service,
-            Coordination::Client => {
-                let (_, route) = self.known.key(request.index);
-                self.stamp(&mut header, route)
-            }
         };
         self.datagram.clear();
         match request.value {
@@ -215,6 +148,13 @@ impl Connection for Keyway {
             Some(value) => {
                 let fixed = PutBody { expiry_ms: 0 }.to_bytes();
                 wire::emit(&mut self.datagram, &header, &[&fixed, request.key, value])
+            }
+        };
+        let to = match &self.routes {
+            None => self.known.service,
+            Some(routes) => {
+                let local = self.socket.local().into();
+                routes.stamp(op, local, &mut self.datagram).expect("partitions leave no gap")
             }
         };
         self.outbound.push(to, &self.datagram);

@@ -4,7 +4,7 @@ use crate::command::cluster_size::ClusterSize;
 use crate::command::keyspace::number_splits;
 use crate::command::up;
 use anyhow::anyhow;
-use bench::{Measured, Multigets, Pace, Plan, Progress};
+use bench::{Coordination, Coordinators, Directory, Measured, Pace, Plan, Progress};
 use client::RetransmitBounds;
 use cluster::{HotPolicy, KeyspaceKind};
 use console::admin::Admin;
@@ -35,6 +35,7 @@ Examples:
   keyway bench --mix get=0.9,put=0.1 --distribution zipf:1.2 --rate 20k
   keyway bench --mix mget:32=1 --in-flight 8 --json
   keyway bench --mix mget:10000=1 --in-flight 1 --multigets client
+  keyway bench --embedded --workload c --coordination server
   keyway bench --mix get=1 --distribution zipf:0.99 --shift hot-in:200/10
   keyway keyspace create scans --range --prefix user --split-numbers 100000
   keyway bench -k scans --load --workload e
@@ -101,18 +102,28 @@ struct Load {
     /// Threads, each with a client and a socket of its own.
     #[arg(long, value_name = "N", default_value_t = 1)]
     threads: usize,
-    /// Who takes multigets apart, to compare: the switch, the switch with hints from the clients
-    /// (assisted), the clients alone (both by the map at --admin), or the coordinator at an address
-    /// (see keyway coordinator).
-    #[arg(long, value_name = "switch|assisted|client|HOST:PORT", default_value = "switch")]
-    #[arg(value_parser = splitter)]
-    multigets: Splitter,
+    /// Who finds the nodes that requests are for, to compare: the switch, the clients by the map at
+    /// --admin (client), or coordinators that this program starts, one for each node (server).
+    #[arg(long, value_name = "WHO", default_value = "switch", conflicts_with = "multigets")]
+    coordination: Coordinates,
+    /// The same where multigets are compared: also the switch with hints from the clients
+    /// (assisted), or the coordinator at an address (see keyway coordinator).
+    #[arg(long, value_name = "switch|assisted|client|HOST:PORT", value_parser = splitter)]
+    multigets: Option<Splitter>,
     /// Seed of everything drawn.
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
 }
 
-/// Who takes multigets apart, as it is typed.
+/// Who coordinates, as it is typed.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum Coordinates {
+    Switch,
+    Client,
+    Server,
+}
+
+/// The same where multigets are compared.
 #[derive(Clone, Copy, Debug)]
 enum Splitter {
     Switch,
@@ -130,15 +141,34 @@ fn splitter(text: &str) -> Result<Splitter, String> {
     }
 }
 
-impl Splitter {
-    fn multigets(self, admins: &[SocketAddr]) -> Result<Multigets, Failure> {
-        let map = || Admin::new(admins, READY_WAIT_MAX).map().map(Arc::new);
-        Ok(match self {
-            Self::Switch => Multigets::Switch,
-            Self::Coordinator(at) => Multigets::Coordinator(at),
-            Self::Assisted => Multigets::Assisted(map()?),
-            Self::Client => Multigets::Client(map()?),
-        })
+/// Who coordinates, and the coordinators if this program has started them.
+type Coordinating = (Coordination, Option<Coordinators>);
+
+impl Load {
+    fn coordinating(
+        &self,
+        services: &[SocketAddr],
+        admins: &[SocketAddr],
+    ) -> Result<Coordinating, Failure> {
+        let map = || Admin::new(admins, READY_WAIT_MAX).map();
+        let directory = || -> Result<_, Failure> {
+            let admin = Admin::new(admins, READY_WAIT_MAX);
+            Ok(Directory::kept_new(map()?, move || admin.map().ok()))
+        };
+        let coordination = match (self.multigets, self.coordination) {
+            (Some(Splitter::Switch), _) | (None, Coordinates::Switch) => Coordination::Switch,
+            (Some(Splitter::Coordinator(at)), _) => Coordination::Coordinators(vec![at]),
+            (Some(Splitter::Assisted), _) => Coordination::Assisted(Arc::new(map()?)),
+            (Some(Splitter::Client), _) | (None, Coordinates::Client) => {
+                Coordination::Client(directory()?)
+            }
+            (None, Coordinates::Server) => {
+                let started = Coordinators::start(services, &directory()?)?;
+                let coordination = Coordination::Coordinators(started.addresses().to_vec());
+                return Ok((coordination, Some(started)));
+            }
+        };
+        Ok((coordination, None))
     }
 }
 
@@ -165,7 +195,8 @@ impl Args {
             .as_ref()
             .map_or_else(|| shared.admins.clone(), |cluster| vec![cluster.admin()]);
         let mut plan = self.load.plan(services, name, shared.timeout)?;
-        plan.multigets = self.load.multigets.multigets(&admins)?;
+        let (coordination, _coordinators) = self.load.coordinating(&plan.services, &admins)?;
+        plan.coordination = coordination;
         if !shared.json {
             out::line(&plan.parameters().text())?;
         }
@@ -314,7 +345,7 @@ impl Load {
         }
         Ok(Plan {
             services,
-            multigets: Multigets::default(),
+            coordination: Coordination::default(),
             keyspace,
             spec,
             names,

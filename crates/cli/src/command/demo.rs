@@ -266,7 +266,7 @@ fn plan(service: SocketAddr) -> Result<Plan, Failure> {
     let sizes: Sizes = "100".parse().expect(parse);
     Ok(Plan {
         services: vec![service],
-        multigets: bench::Multigets::Switch,
+        coordination: bench::Coordination::Switch,
         keyspace: bench::describe(&[service], NAME, STEP_WAIT_MAX)?,
         spec: Spec {
             mix,

@@ -27,6 +27,31 @@ fn bench(arguments: &[&str]) -> Value {
 }
 
 #[test]
+fn whoever_coordinates_finds_all_keys_and_says_what_it_took() {
+    let took = |who: &str| {
+        let mix = "get=0.5,put=0.3,scan:20=0.2";
+        let result = bench(&["--mix", mix, "--coordination", who]);
+        let coordination = result["parameters"]["coordination"].as_str().expect("a name");
+        assert!(coordination.starts_with(who), "{coordination}");
+        let endings = &result["run"]["summary"]["all"]["endings"];
+        assert_eq!(
+            (&endings["refused"], &endings["unknown"]),
+            (&0.into(), &0.into()),
+            "{result:#}"
+        );
+        let time = &result["run"]["processor"];
+        ["clients_us", "switch_us", "nodes_us", "coordinators_us"]
+            .map(|whose| time[whose].as_f64().expect("a number"))
+    };
+    let [clients, switch, nodes, coordinators] = took("switch");
+    assert!(clients > 0.0 && switch > 0.0 && nodes > 0.0 && coordinators == 0.0);
+    let [_, past, nodes, coordinators] = took("client");
+    assert!(past < switch / 2.0 && nodes > 0.0 && coordinators == 0.0, "{past} {switch}");
+    let [_, past, nodes, coordinators] = took("server");
+    assert!(past < switch / 2.0 && nodes > 0.0 && coordinators > 0.0, "{past} {switch}");
+}
+
+#[test]
 fn multigets_can_be_taken_apart_by_others_than_the_switch() {
     let mix = "mget:100=1";
     let by_switch = bench(&["--mix", mix]);

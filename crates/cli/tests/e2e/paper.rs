@@ -65,3 +65,51 @@ fn a_comparison_of_multigets_that_cannot_be_made_is_refused_with_a_reason() {
     assert!(refused(&["--figure", "8", "--rounds", "0"]).contains("1..=100"));
     assert!(refused(&["--figure", "8", "--out", "/dev/null/x"]).contains("--out DIR"));
 }
+
+#[test]
+fn a_comparison_of_coordination_is_a_table_and_a_plot() {
+    let home = TempDir::new().expect("a temporary directory");
+    let out = home.path().join("plots");
+    let directory = out.to_str().expect("a plain name");
+    let words = ["paper", "turbokv", "--nodes", "4", "--keys", "64", "--partitions", "16"];
+    let words =
+        [&words[..], &["--replicas", "2", "--scan-keys", "8", "--seconds", "0.05"]].concat();
+    let words = [&words[..], &["--forward", "0.5", "--out", directory]].concat();
+
+    let ran = run(&[&words[..], &["--table", "1"]].concat()).expect(0);
+    for text in ["Table 1", "4 nodes", "in-switch", "client-driven", "server-driven", "0.5 of a"] {
+        assert!(ran.stdout.contains(text), "{text} in {}", ran.stdout);
+    }
+    let svg = std::fs::read_to_string(out.join("turbokv-table-1.svg")).expect("a plot");
+    assert!(svg.starts_with("<svg") && svg.contains("latency (us)"), "{svg}");
+
+    let more = ["--figure", "15", "--coordination", "switch,server", "--json"];
+    let lines = run(&[&words[..], &more].concat()).expect(0).json_lines();
+    let (head, rows) = lines.split_first().expect("a head and rows");
+    assert!(head["title"].as_str().is_some_and(|title| title.contains("Figure 15")), "{head}");
+    assert_eq!(rows.len(), 6, "two ways to coordinate, three kinds of requests: {rows:?}");
+    for row in rows {
+        assert!(row["p50_us"].as_f64().is_some_and(|p50_us| p50_us > 400.0), "four hops: {row}");
+    }
+    assert!(out.join("turbokv-figure-15.svg").exists());
+}
+
+#[test]
+fn a_comparison_of_coordination_that_cannot_be_made_is_refused_with_a_reason() {
+    let refused = |more: &[&str]| {
+        let words = [&["paper", "turbokv"], more].concat();
+        run(&words).expect(2).stderr
+    };
+    assert!(refused(&[]).contains("--figure"));
+    assert!(refused(&["--figure", "13", "--table", "1"]).contains("cannot be used with"));
+    assert!(refused(&["--figure", "8"]).contains("[13, 14, 15]"));
+    assert!(refused(&["--table", "3"]).contains("[1, 2]"));
+    assert!(refused(&["--table", "1", "--theta", "0.9"]).contains("--theta: table 1 is about one"));
+    assert!(refused(&["--figure", "13", "--forward=-1"]).contains("0 to 10 services"));
+    assert!(refused(&["--figure", "13", "--replicas", "9"]).contains("--replicas: 1 to"));
+    assert!(refused(&["--figure", "13", "--partitions", "0"]).contains("--partitions: 1 to"));
+    assert!(refused(&["--figure", "13", "--keys", "10"]).contains("no more than --keys"));
+    assert!(refused(&["--figure", "13", "--scan-keys", "0"]).contains("--scan-keys: 1 to"));
+    assert!(refused(&["--figure", "14", "--coordination", "nobody"]).contains("server"));
+    assert!(refused(&["--table", "2", "--out", "/dev/null/x"]).contains("--out DIR"));
+}

@@ -2,10 +2,10 @@
 //! the map has changed since it was dealt, its keys go to as many nodes as it takes.
 
 use super::{Many, Part};
-use crate::coordination::{Coordination, Home, Routes, Tail};
+use crate::coordination::{Coordination, Home, Routes, Tail, header_of, stamp_read};
 use machine::Outbox;
 use std::sync::Arc;
-use wire::{Fields as _, HEADER_LEN, MGET_GROUPS_MAX, MGET_KEYS_MAX};
+use wire::{Endpoint, Fields as _, MGET_GROUPS_MAX, MGET_KEYS_MAX};
 
 impl Many {
     /// Puts the keys of each node beside each other, so that its datagrams are full.
@@ -32,7 +32,7 @@ impl Many {
     /// as many as hints can name if there are to be hints, of any nodes else.
     pub(super) fn beside(&self, first: usize) -> usize {
         let groups_max = match &self.coordination {
-            Coordination::Switch | Coordination::Coordinator(_) => return MGET_KEYS_MAX,
+            Coordination::Switch | Coordination::Coordinators(_) => return MGET_KEYS_MAX,
             Coordination::Assisted(_) => MGET_GROUPS_MAX,
             Coordination::Client(_) => 1,
         };
@@ -74,26 +74,32 @@ impl Many {
     }
 
     /// Sends a copy of the datagram of a part past the switch, if it goes there; gives the number
-    /// of datagrams.
-    pub(crate) fn send(&self, part: Part, datagram: &mut [u8], outbox: &mut Outbox) -> Option<u64> {
+    /// of datagrams. `turn` says whose turn it is of several coordinators.
+    pub(crate) fn send(
+        &self,
+        part: Part,
+        turn: impl FnOnce(&[Endpoint]) -> Option<Endpoint>,
+        datagram: &mut [u8],
+        outbox: &mut Outbox,
+    ) -> u64 {
         let directory = match &self.coordination {
-            Coordination::Switch | Coordination::Assisted(_) => return None,
+            Coordination::Switch | Coordination::Assisted(_) => return 0,
             Coordination::Client(directory) => directory,
-            Coordination::Coordinator(to) => {
+            Coordination::Coordinators(all) => {
+                let Some(to) = turn(all) else { return 0 };
                 wire::seal(datagram);
-                outbox.push_copy(*to, datagram);
-                return Some(1);
+                outbox.push_copy(to, datagram);
+                return 1;
             }
         };
         let targets = self.targets(directory, part);
         for (tail, bitmap) in &targets {
-            let header = datagram.first_chunk_mut::<HEADER_LEN>();
-            let header = header.expect("every request was emitted with a header");
-            directory.stamp(header, *tail);
+            let header = header_of(datagram);
+            stamp_read(header, *tail, directory.reply_to());
             header.set_bitmap(*bitmap);
             wire::seal(datagram);
             outbox.push_copy(tail.endpoint, datagram);
         }
-        Some(targets.len() as u64)
+        targets.len() as u64
     }
 }

@@ -1,23 +1,15 @@
 //! The part of the machine that feeds requests for many keys, takes their answers and ends them.
 
 use super::{Answered, Limits, Many, Part};
-use crate::coordination::Coordination;
 use crate::machine::Client;
 use crate::window::{Owner, Pending};
 use crate::{Expiry, NotDone, Outcome, Reply, Request, StartError, Ticket};
 use cluster::{Keyspace, Mutant};
 use machine::Instant;
 use std::sync::Arc;
-use wire::{DropReason, MgetEntries, PartKey};
+use wire::{Code, DropReason, MgetEntries, PartKey};
 
 impl Client {
-    /// From now on multigets are taken apart so; those that have been started go on as they were,
-    /// but for the map that a client goes by.
-    pub fn coordinate(&mut self, coordination: Coordination) {
-        self.many.values_mut().for_each(|many| many.follow(&coordination));
-        self.config.coordination = coordination;
-    }
-
     /// Starts a request for many keys.
     pub(crate) fn start_many(
         &mut self,
@@ -147,9 +139,14 @@ impl Client {
             self.end(seq);
         } else if answered.again != 0 {
             let Some(pending) = self.window.get_mut(seq) else { return Ok(()) };
-            let from_copy = answered.not_here == answered.again && pending.ask_at_home();
+            let not_here = answered.not_here == answered.again;
+            let past = pending.past;
+            let from_copy = not_here && !past && pending.ask_at_home();
+            let code = if answered.elsewhere { Code::NotOwner } else { Code::NotHere };
+            let turned =
+                past && (not_here || answered.elsewhere) && self.turn_to_service(seq, code);
             self.set_aside(seq, answered.overloaded);
-            self.ask_again_later(now, seq, answered.overloaded, from_copy);
+            self.ask_again_later(now, seq, answered.overloaded, turned || from_copy);
         }
         self.feed_many(now, ticket);
         Ok(())

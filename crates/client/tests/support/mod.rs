@@ -7,8 +7,8 @@ use machine::Rng;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use wire::{
-    Body, Code, Entry, Header, KeyReply, Op, Packet, RangeCountBody, RangeEntryBody, RangeInterval,
-    Version, flag, hop_flag,
+    Body, Code, Entry, GetReplyBody, Header, KeyReply, Op, Packet, RangeCountBody, RangeEntryBody,
+    RangeInterval, Version, flag, hop_flag,
 };
 
 /// What the fake cluster may do to make a client's life hard; each is a chance in 100.
@@ -96,6 +96,7 @@ impl Cluster {
                 let keys: Vec<Vec<u8>> = keys.iter().map(|key| key.key.to_vec()).collect();
                 self.answer_multiget(&header, &keys)
             }
+            Body::Get { key } => vec![self.read(&header, key)],
             Body::Put { key, value, .. } => self.write(&header, key, Some(value)),
             Body::Del { key } => self.write(&header, key, None),
             other => panic!("the fake cluster does not know {other:?}"),
@@ -158,7 +159,7 @@ impl Cluster {
             op: Op::RangeReply as u8,
             flags: 0,
             key_len: 0,
-            hop_flags: if cut { hop_flag::CUT } else { 0 },
+            hop_flags: header.hop_flags | if cut { hop_flag::CUT } else { 0 },
             ..*header
         };
         RangeInterval { first: from.0, last: to.0 }.put(&mut reply);
@@ -236,6 +237,21 @@ impl Cluster {
         let reply = Header { flags, count: u8::from(partial), ..*reply };
         let mut out = Vec::new();
         wire::emit(&mut out, &reply, &[&payload]);
+        out
+    }
+
+    fn read(&self, header: &Header, key: &[u8]) -> Vec<u8> {
+        let value = self.data.get(key).and_then(Option::as_deref);
+        let code = if value.is_some() { Code::Ok } else { Code::NotFound };
+        let (op, code) = (Op::GetReply as u8, code as u8);
+        let mut reply = Header { op, code, flags: 0, key_len: 0, ..*header };
+        KeyReply { version: Version::new(3) }.put(&mut reply);
+        let fixed = GetReplyBody { expiry_ms: 0, now_ms: 0 }.to_bytes();
+        let mut out = Vec::new();
+        match value {
+            Some(value) => wire::emit(&mut out, &reply, &[&fixed, value]),
+            None => wire::emit(&mut out, &reply, &[]),
+        };
         out
     }
 

@@ -1,6 +1,7 @@
 //! `keyway paper`: the experiments of the papers, in virtual time or in a lab.
 
 mod netmc;
+mod turbokv;
 
 use crate::figure;
 use crate::paper::pegasus::{self, FIGURES, Refusal, Settings};
@@ -18,7 +19,8 @@ use std::time::Duration;
 Examples:
   keyway paper pegasus --figure 8
   keyway paper pegasus --figure 11 --nodes 128 --out plots
-  keyway paper netmc --figure 8")]
+  keyway paper netmc --figure 8
+  keyway paper turbokv --figure 13")]
 pub struct Args {
     #[command(subcommand)]
     paper: Paper,
@@ -28,6 +30,7 @@ pub struct Args {
 enum Paper {
     Pegasus(Pegasus),
     Netmc(netmc::Netmc),
+    Turbokv(turbokv::TurboKv),
 }
 
 /// Balance the load of hot keys over a rack of slow nodes (Pegasus, OSDI 2020, section 8).
@@ -121,6 +124,7 @@ impl Args {
         match self.paper {
             Paper::Pegasus(pegasus) => pegasus.run(shared.json),
             Paper::Netmc(netmc) => netmc.run(shared),
+            Paper::Turbokv(turbokv) => turbokv.run(shared.json),
         }
     }
 }

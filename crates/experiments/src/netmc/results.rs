@@ -115,7 +115,7 @@ impl Results {
                     served: switch.over(looks, |it| it.done),
                     apart: switch.over(looks, Look::apart),
                     cost: looks.over(switch, |it| it.cost_us.sum()),
-                    straight: self.straight(point, *arm, looks, switch),
+                    straight: self.straight(*arm, looks, switch),
                 };
                 self.gains.entry(*arm).or_default().push(gain);
             }
@@ -153,13 +153,12 @@ impl Results {
 
     /// How many times as much processor time an arm takes as the switch, if what it sends past the
     /// switch's programs took no longer than what passes them.
-    fn straight(&self, point: &Point, arm: Arm, looks: &Looks, switch: &Looks) -> f64 {
-        let multigets = 1.0 - f64::from(point.writes) / 100.0;
+    fn straight(&self, arm: Arm, looks: &Looks, switch: &Looks) -> f64 {
         let past = |parts: f64| match arm {
             Arm::Switch | Arm::Assisted => 0.0,
-            // Writes pass the switch in any case.
-            Arm::Client => parts - (1.0 - multigets),
-            Arm::Coordinator => parts - (1.0 - multigets) + multigets,
+            Arm::Client => parts,
+            // Each request goes to the coordinator, and on from there.
+            Arm::Coordinator => parts + 1.0,
         };
         let straight = looks.median(|it| it.cost_us.sum() - self.detour_us * past(it.parts));
         straight / switch.median(|it| it.cost_us.sum())
@@ -169,7 +168,7 @@ impl Results {
         let number = |of: &dyn Fn(&Look) -> f64, digits| Cell::number(looks.median(of), digits);
         let asked = looks.0.first().and_then(|look| look.asked);
         let closed = switch.filter(|_| asked.is_none());
-        let straight = closed.map(|switch| self.straight(point, arm, looks, switch));
+        let straight = closed.map(|switch| self.straight(arm, looks, switch));
         self.others.push(looks.median(|it| it.others));
         self.rows.push(vec![
             Cell::text(&point.name),

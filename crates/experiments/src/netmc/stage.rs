@@ -8,7 +8,7 @@ use crate::netmc::look::{Look, Spent};
 use crate::netmc::redis::{self, Reads, Redis};
 use crate::served::Served;
 use anyhow::anyhow;
-use bench::{Measured, Multigets, Plan};
+use bench::{Coordination, Directory, Measured, Plan};
 use client::RetransmitBounds;
 use cluster::{HotPolicy, Keyspace, KeyspaceKind, Map};
 use console::admin::{self, Admin};
@@ -97,7 +97,8 @@ impl Stage {
         self.lab.start(false, |_| ())?;
         let admin = admin(LabHost::Controller).to_string();
         let listen = coordinator().to_string();
-        let words = ["coordinator", "--listen", &listen, "--admin", &admin];
+        let service = service().to_string();
+        let words = ["coordinator", "--listen", &listen, "--admin", &admin, "--service", &service];
         Ok(self.lab.run(COORDINATOR, words.map(str::to_owned).into(), true)?)
     }
 
@@ -193,11 +194,11 @@ impl Stage {
         let Filled { keyspace, map, keys, names, values } = on.clone();
         Plan {
             services: vec![service()],
-            multigets: match arm {
-                Arm::Switch => Multigets::Switch,
-                Arm::Assisted => Multigets::Assisted(map),
-                Arm::Client => Multigets::Client(map),
-                Arm::Coordinator => Multigets::Coordinator(coordinator()),
+            coordination: match arm {
+                Arm::Switch => Coordination::Switch,
+                Arm::Assisted => Coordination::Assisted(map),
+                Arm::Client => Coordination::Client(Directory::of(map)),
+                Arm::Coordinator => Coordination::Coordinators(vec![coordinator()]),
             },
             keyspace,
             spec: Spec { mix, distribution, keys, inserts_expected: 0, shift: None },

@@ -17,37 +17,70 @@ pub enum Skew {
 pub struct Load {
     /// Of which keys.
     pub skew: Skew,
-    /// Share of reads, in percent; the rest are writes of keys that exist.
+    /// Share of reads of one key, in percent.
     pub reads_percent: u32,
+    /// Reads of several keys, if there are any. What is neither is writes of keys that exist.
+    pub scans: Option<Scans>,
     /// How popularity moves, if it does.
     pub shift: Option<Shift>,
+}
+
+/// Reads of keys that follow each other in the order of names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Scans {
+    /// Share of all requests, in percent.
+    pub percent: u32,
+    /// How many keys at most; all numbers from 1 on are as frequent.
+    pub keys_max: u64,
 }
 
 impl Load {
     /// Reads only, of keys whose popularity does not change.
     #[must_use]
-    pub fn reads(skew: Skew) -> Self {
-        Self { skew, reads_percent: 100, shift: None }
+    pub fn only_reads(skew: Skew) -> Self {
+        Self { skew, reads_percent: 100, scans: None, shift: None }
     }
 
-    /// Nodes that serve the average request, where writes go through chains of `replicas` nodes.
+    /// Scans only, of keys whose popularity does not change.
     #[must_use]
-    pub fn visits(&self, replicas: u8) -> f64 {
-        let reads = f64::from(self.reads_percent) / 100.0;
-        reads + (1.0 - reads) * f64::from(replicas)
+    pub fn only_scans(skew: Skew, keys_max: u64) -> Self {
+        let scans = Some(Scans { percent: 100, keys_max });
+        Self { reads_percent: 0, scans, ..Self::only_reads(skew) }
+    }
+
+    /// Nodes that serve the average request, where writes go through chains of `replicas` nodes,
+    /// and a scan has keys in so many partitions.
+    #[must_use]
+    pub fn visits(&self, replicas: u8, pieces: f64) -> f64 {
+        self.reads() + self.writes() * f64::from(replicas) + self.scans() * pieces
+    }
+
+    /// Share of reads of one key.
+    pub(crate) fn reads(&self) -> f64 {
+        f64::from(self.reads_percent) / 100.0
+    }
+
+    /// Share of scans.
+    pub(crate) fn scans(&self) -> f64 {
+        self.scans.map_or(0.0, |scans| f64::from(scans.percent) / 100.0)
+    }
+
+    /// Share of writes.
+    pub(crate) fn writes(&self) -> f64 {
+        let others = self.reads_percent + self.scans.map_or(0, |scans| scans.percent);
+        if others < 100 { 1.0 - self.reads() - self.scans() } else { 0.0 }
     }
 
     /// As a generator of operations takes it.
     pub(crate) fn spec(&self, keys: u64) -> Spec {
-        let mix = match self.reads_percent {
-            100 => "get=1".to_owned(),
-            0 => "put=1".to_owned(),
-            reads => {
-                let reads = f64::from(reads) / 100.0;
-                format!("get={reads},put={}", 1.0 - reads)
-            }
-        };
-        let mix: Mix = mix.parse().expect("shares of two kinds that exist");
+        let mut kinds = vec![("get".to_owned(), self.reads()), ("put".to_owned(), self.writes())];
+        if let Some(Scans { keys_max, .. }) = self.scans {
+            kinds.push((format!("scan:{keys_max}"), self.scans()));
+        }
+        kinds.retain(|(_, share)| *share > 0.0);
+        let mix: Vec<String> =
+            kinds.iter().map(|(kind, share)| format!("{kind}={share}")).collect();
+        let mix: Mix = mix.join(",").parse().expect("shares of kinds that exist");
         let distribution = match self.skew {
             Skew::Uniform => Distribution::Uniform,
             Skew::Zipf(theta) => Distribution::Zipf { theta },

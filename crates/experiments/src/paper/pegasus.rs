@@ -7,14 +7,13 @@ mod shifts;
 mod tail;
 mod throughput;
 
-use crate::paper::rack::{KEY_BYTES, Pace, RackSpec, VALUE_BYTES};
+use crate::paper::points::measure_all;
+use crate::paper::rack::{Finding, Pace, RackSpec, Store};
 use crate::paper::search::OBJECTIVE_TIMES;
 use crate::paper::{Arm, Figure, Load, Skew};
 use cluster::Selection;
-use sim::in_parallel;
 use std::error::Error;
 use std::fmt;
-use std::ops::ControlFlow;
 use std::time::Duration;
 
 /// What the experiments have in common.
@@ -96,19 +95,6 @@ pub fn figure(number: u32, settings: &Settings, tell: impl FnMut(&str)) -> Resul
     }
 }
 
-/// Measures every point, on all cores, and hands it on with what was measured, in their order.
-fn measure_all<P: Sync, M: Send>(
-    points: &[P],
-    measure: impl Fn(&P) -> M + Sync,
-    mut each: impl FnMut(&P, M),
-) {
-    let ended: ControlFlow<()> = in_parallel(points, measure, |point, measured| {
-        each(point, measured);
-        ControlFlow::Continue(())
-    });
-    assert!(ended.is_continue(), "nothing breaks off");
-}
-
 impl Settings {
     /// The ways to spread load that are compared, hashing first.
     fn arms(&self) -> impl Iterator<Item = Arm> {
@@ -139,7 +125,7 @@ impl Settings {
 
     /// The load of figures that are not about what is asked.
     fn load(&self, skew: Skew) -> Load {
-        Load { reads_percent: self.reads_percent, ..Load::reads(skew) }
+        Load { reads_percent: self.reads_percent, ..Load::only_reads(skew) }
     }
 
     /// The same in words.
@@ -159,7 +145,9 @@ impl Settings {
             pace,
             half_slow: false,
             keys,
+            store: Store::PEGASUS,
             replicas,
+            finding: Finding::PEGASUS,
             arm,
             selection,
             hot_keys_max: None,
@@ -171,10 +159,11 @@ impl Settings {
     fn notes(&self, window: Duration) -> Vec<String> {
         let Self { nodes, keys, replicas, pace, seed, .. } = self;
         let rate = pace.node_rate();
+        let Store { key_bytes, value_bytes, .. } = Store::PEGASUS;
         vec![
             format!(
                 "{nodes} nodes that serve {rate} requests/s each, chains of {replicas}; \
-                 {keys} keys of {KEY_BYTES} bytes, values of {VALUE_BYTES}; seed {seed}"
+                 {keys} keys of {key_bytes} bytes, values of {value_bytes}; seed {seed}"
             ),
             format!(
                 "open loop, Poisson; a hop takes {} us; looked at for {} s of virtual time each; \

@@ -9,22 +9,28 @@
 mod agenda;
 mod bounds;
 mod control;
+mod finding;
 mod meter;
 mod net;
 mod pace;
+mod store;
 mod user;
 
 pub use bounds::{Bounds, CACHED_TIMES_MAX};
+pub use finding::{Finder, Finding};
 pub use meter::{Look, STARTS_FOR, Starts};
 pub use pace::Pace;
+pub use store::{Order, Store};
 
 use crate::paper::netcache::{NetCache, Way};
 use crate::paper::{Arm, Load};
 use agenda::{Alarm, Event, Unit};
+use client::Coordinator;
 use cluster::{Selection, StoreId};
 use control::MAIL;
 use control::{KEYSPACE, Mail, START, SWITCH_INCARNATION, configuration, node_incarnation};
 use controller::Controller;
+use finding::{Job, source_of};
 use machine::{Full, Instant, Outbox, Rng, Served, Service};
 use meter::Meter;
 use net::{Net, Owner, SERVICE, node_endpoint, place_of};
@@ -32,12 +38,12 @@ use node::engine::memory::MemoryEngine;
 use node::{ALERT_REST, Node, NodeConfig};
 use std::collections::VecDeque;
 use std::num::NonZero;
-use std::sync::Arc;
 use std::time::Duration;
+use store::Contents;
 use switch::Pipeline;
-use user::{Contents, User, Work};
-use wire::{DropReason, Endpoint};
-use workload::{Arrivals, Generator, IntervalSummary, KeyNames, Population, Values};
+use user::{User, Work};
+use wire::Endpoint;
+use workload::{Arrivals, Generator, IntervalSummary, Latencies, Population};
 
 /// What a rack is like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,8 +56,12 @@ pub struct RackSpec {
     pub half_slow: bool,
     /// Keys, all of them written before the first trial.
     pub keys: u64,
+    /// What they are like, and how they lie there.
+    pub store: Store,
     /// Nodes of each chain.
     pub replicas: u8,
+    /// Who finds the nodes that requests are for.
+    pub finding: Finding,
     /// How load is spread.
     pub arm: Arm,
     /// Which of its copies answers a read of a hot key.
@@ -62,11 +72,6 @@ pub struct RackSpec {
     /// Seed of everything drawn, and of the hash that places keys.
     pub seed: u64,
 }
-
-/// Bytes of each key and of each value, as in Pegasus' evaluation.
-pub(crate) const KEY_BYTES: usize = 64;
-/// See [`KEY_BYTES`].
-pub(crate) const VALUE_BYTES: usize = 128;
 
 /// Nodes for each client: one asks for at most 400,000 requests a second of a real rack, so that
 /// its window of sequence numbers has room for all that wait.
@@ -90,6 +95,8 @@ pub struct Trial {
     pub busiest: f64,
     /// How busy the average node was.
     pub busy_mean: f64,
+    /// How long all requests took that were meant to start in the window.
+    pub latencies: Latencies,
     /// The window in pieces, if it was looked at closely.
     pub pieces: Vec<IntervalSummary>,
     /// What became of the requests of each [`STARTS_FOR`] of it, likewise.
@@ -134,13 +141,16 @@ struct Server {
     endpoint: Endpoint,
     rate: u32,
     machine: Node<MemoryEngine>,
-    service: Service<u32>,
+    service: Service<Job>,
+    /// What passes on requests for others, if nodes do.
+    coordinator: Option<Coordinator>,
+    forward_permille: u32,
     alarm: Alarm,
     /// Alerts of the machine that were sent on, and when the next may be.
     alerts: u64,
     next_alert: Instant,
-    /// Requests served in the window of the meter.
-    served: u64,
+    /// Thousandths of requests served in the window of the meter.
+    served_permille: u64,
 }
 
 impl RackSpec {
@@ -148,11 +158,6 @@ impl RackSpec {
     pub(crate) fn rate_of(&self, node: u16) -> u32 {
         let rate = self.pace.node_rate();
         if self.half_slow && node % 2 == 1 { rate / 2 } else { rate }
-    }
-
-    /// Partitions for each node: where nodes differ in speed, enough to share them out by it.
-    fn partitions_per_node(&self) -> u32 {
-        if self.half_slow { 8 } else { 1 }
     }
 
     fn clients(&self) -> u16 {
@@ -174,11 +179,11 @@ impl Rack {
         let mut rack = Self {
             spec,
             now: START,
-            net: Net::new(spec.pace.hop(), rng.fork("net")),
+            net: Net::new(spec.pace.hop(), spec.finding.cables_past, rng.fork("net")),
             switch: Pipeline::new(SWITCH_INCARNATION),
             cache: spec.arm.caches().then(|| NetCache::new(SERVICE, rng.fork("cache"))),
             outbox: Outbox::default(),
-            nodes: (0..spec.nodes).map(|index| Server::new(index, spec.rate_of(index))).collect(),
+            nodes: (0..spec.nodes).map(|index| Server::new(index, &spec)).collect(),
             users: (0..spec.clients()).map(|index| User::new(index, spec.pace, &rng)).collect(),
             rng,
             controller,
@@ -192,11 +197,7 @@ impl Rack {
         };
         rack.form();
         let keyspace = rack.controller.map().keyspace(KEYSPACE).expect("it was formed").clone();
-        rack.contents = Some(Contents {
-            keyspace: Arc::new(keyspace),
-            names: KeyNames::new("user", KEY_BYTES, spec.keys).expect("room for every number"),
-            values: Values::new(VALUE_BYTES.to_string().parse().expect("a size")),
-        });
+        rack.contents = Some(Contents::new(&spec, keyspace, &rack.rng));
         rack.fill();
         rack
     }
@@ -226,6 +227,7 @@ impl Rack {
         while self.meter.done < self.spec.keys && self.step(end) {}
         assert_eq!(self.meter.done, self.spec.keys, "every key is written");
         self.filling = false;
+        self.tell_map();
     }
 
     /// Asks for `rate` requests a second, and looks at a window of the time after the rack has got
@@ -253,7 +255,7 @@ impl Rack {
             let work = Work::Load { generator, arrivals, until };
             user.turn_to(work, &mut self.net.agenda, begin);
         }
-        self.nodes.iter_mut().for_each(|server| server.served = 0);
+        self.nodes.iter_mut().for_each(|server| server.served_permille = 0);
         self.cached = 0;
         let end = until + self.spec.pace.deadline() * 2;
         while (self.now < until || !self.is_idle()) && self.step(end) {}
@@ -273,9 +275,10 @@ impl Rack {
 
     fn trial(&mut self, window: Duration) -> Trial {
         let meter = std::mem::replace(&mut self.meter, Meter::idle());
-        assert_eq!(meter.wrong_values, 0, "values were read that were never written");
+        assert_eq!(meter.wrong, 0, "what was read is not what was written");
         let seconds = window.as_secs_f64();
-        let busy = |server: &Server| server.served as f64 / f64::from(server.rate) / seconds;
+        let served = |server: &Server| server.served_permille as f64 / 1_000.0;
+        let busy = |server: &Server| served(server) / f64::from(server.rate) / seconds;
         let busy: Vec<f64> = self.nodes.iter().map(busy).collect();
         Trial {
             begun: meter.begun,
@@ -285,6 +288,7 @@ impl Rack {
             by_switch: self.cached as f64 / meter.begun.max(1) as f64,
             busiest: busy.iter().copied().fold(0.0, f64::max),
             busy_mean: busy.iter().sum::<f64>() / busy.len() as f64,
+            latencies: meter.recorder.all_latencies(),
             pieces: meter.pieces,
             starts: meter.starts,
         }
@@ -328,6 +332,9 @@ impl Rack {
                     None => server.handle(now, net, parcel, 0),
                 });
             }
+            Owner::Coordinator(node) => {
+                self.with_server(node, |server, now, net, _| server.coordinate(now, net, parcel));
+            }
         }
     }
 
@@ -370,7 +377,8 @@ impl Rack {
 }
 
 impl Server {
-    fn new(index: u16, rate: u32) -> Self {
+    fn new(index: u16, spec: &RackSpec) -> Self {
+        let rate = spec.rate_of(index);
         let config = NodeConfig { shard: 0, shards: 1, incarnation: node_incarnation(index), rate };
         let engine = MemoryEngine::new(StoreId(u64::from(index) + 1));
         Self {
@@ -379,20 +387,20 @@ impl Server {
             rate,
             machine: Node::new(config, engine, START),
             service: Service::new(NonZero::new(rate).expect("a server serves")),
+            coordinator: spec.coordinator(index),
+            forward_permille: spec.finding.forward_permille,
             alarm: Alarm::new(),
             alerts: 0,
             next_alert: START,
-            served: 0,
+            served_permille: 0,
         }
     }
 
     /// Takes a request, or loses it if there is no room.
     fn queue(&mut self, now: Instant, net: &mut Net, work: machine::Work, parcel: u32) {
         let idle = self.service.next_end().is_none();
-        if let Err(Full) = self.service.take(now, work, parcel) {
-            self.machine.count_drop(DropReason::QueueFull);
-            let lost = net.take(parcel);
-            net.put_back(parcel, lost);
+        if let Err(Full) = self.service.take(now, work, Job::Serve(parcel)) {
+            self.lose(net, parcel);
         } else if idle {
             self.plan_end(net);
         }
@@ -413,14 +421,19 @@ impl Server {
     fn serve(&mut self, now: Instant, net: &mut Net, meter: &Meter) {
         let served = self.service.finish(now).expect("planned for the end of a service");
         let Served { request, waiting } = served;
-        self.served += u64::from(meter.covers(now));
-        self.handle(now, net, request, waiting);
+        if meter.covers(now) {
+            self.served_permille += u64::from(request.permille());
+        }
+        match request {
+            Job::Serve(parcel) => self.handle(now, net, parcel, waiting),
+            Job::Pass { parcels, .. } => self.pass(now, net, &parcels, waiting),
+        }
         self.plan_end(net);
     }
 
     fn handle(&mut self, now: Instant, net: &mut Net, parcel: u32, waiting: u16) {
         let taken = net.take(parcel);
-        self.machine.handle_packet(now, taken.from, waiting, &taken.bytes);
+        self.machine.handle_packet(now, source_of(&taken), waiting, &taken.bytes);
         net.put_back(parcel, taken);
         self.pump(now, net);
     }

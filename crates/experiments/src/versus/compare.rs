@@ -9,7 +9,7 @@ use super::redis::Redis;
 use super::work::Work;
 use super::{Size, Versus};
 use anyhow::Context;
-use bench::{Multigets, Pace, Plan, Progress};
+use bench::{Coordination, Pace, Plan, Progress};
 use console::admin::Admin;
 use console::answer::Answer;
 use console::chart::{grouped, micros, table};
@@ -125,7 +125,7 @@ struct Field {
     cluster: RivalLoad,
     nutcracker: Option<RivalLoad>,
     gateway: RivalLoad,
-    assisted: Multigets,
+    assisted: Coordination,
     p99: Duration,
 }
 
@@ -168,7 +168,7 @@ impl Versus {
             cluster: open(Target::Cluster(redis.addresses.clone()))?,
             nutcracker: redis.nutcracker().map(|at| open(Target::One(at))).transpose()?,
             gateway: open(Target::One(keyway.redis))?,
-            assisted: Multigets::Assisted(Arc::new(map)),
+            assisted: Coordination::Assisted(Arc::new(map)),
             redis,
             keyway,
             p99: self.p99,
@@ -338,7 +338,7 @@ impl Field {
         let load = match way {
             Way::Keyway => return Ok(bench::measure(plan, |_| ())?.summary),
             Way::KeywayAssisted => {
-                let plan = Plan { multigets: self.assisted.clone(), ..plan.clone() };
+                let plan = Plan { coordination: self.assisted.clone(), ..plan.clone() };
                 return Ok(bench::measure(&plan, |_| ())?.summary);
             }
             Way::RedisCluster => &self.cluster,

@@ -196,7 +196,7 @@ pub(crate) fn can_send(plan: &Plan) -> Result<(), Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bench::{Multigets, PIECE};
+    use bench::{Coordination, PIECE};
     use client::RetransmitBounds;
     use cluster::{HotPolicy, Keyspace, KeyspaceId, KeyspaceKind};
     use std::net::TcpListener;
@@ -217,7 +217,7 @@ mod tests {
         let names = |prefix| KeyNames::new(prefix, 16, 10).unwrap();
         Plan {
             services: Vec::new(),
-            multigets: Multigets::Switch,
+            coordination: Coordination::Switch,
             keyspace: Arc::new(keyspace),
             spec: Spec {
                 mix: "get=1".parse().unwrap(),

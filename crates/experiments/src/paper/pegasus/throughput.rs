@@ -83,7 +83,7 @@ pub(super) fn against_reads(settings: &Settings, tell: impl FnMut(&str)) -> Figu
             x: reads_percent.into(),
             at: reads_percent.to_string(),
             spec: settings.rack(arm),
-            load: Load { reads_percent, ..Load::reads(skew) },
+            load: Load { reads_percent, ..Load::only_reads(skew) },
         })
     };
     let arms = settings.arms().map(|arm| curve(arm, Skew::Zipf(THETA), arm.name().to_owned()));

@@ -1,9 +1,9 @@
 //! What a rack can serve at best, and what is left of that if every key is served at home.
 
 use super::control::KEYSPACE;
-use super::{KEY_BYTES, Rack};
+use super::{Finder, Finding, Rack};
 use crate::paper::netcache::ITEMS_MAX;
-use crate::paper::{Load, Skew};
+use crate::paper::{Load, Scans, Skew};
 use cluster::{NodeId, Partition};
 use workload::zeta;
 
@@ -36,62 +36,124 @@ impl Rack {
     /// The bounds for a load, as popularity is at its beginning. O(keys).
     #[must_use]
     pub fn bounds(&self, load: &Load) -> Bounds {
+        self.bounds_by(load, self.spec.finding.by)
+    }
+
+    /// The same, if somebody else found the nodes that requests are for.
+    #[must_use]
+    pub fn bounds_by(&self, load: &Load, by: Finder) -> Bounds {
         let spec = &self.spec;
         let rates = (0..spec.nodes).map(|node| f64::from(spec.rate_of(node)));
-        let cap = rates.clone().sum::<f64>() / load.visits(spec.replicas);
-        let full = |visits: Vec<f64>| {
-            let nodes = visits.into_iter().zip(rates.clone());
+        let full = |visits: &[f64]| {
+            let nodes = visits.iter().zip(rates.clone());
             nodes.map(|(visits, rate)| rate / visits).fold(f64::MAX, f64::min)
         };
-        let hashing = full(self.visits(load, 0));
-        let cached = full(self.visits(load, ITEMS_MAX as u64)).min(cap * CACHED_TIMES_MAX);
+        let (visits, pieces) = self.visits(load, 0, by);
+        let asked = load.reads() + load.writes() + load.scans() * pieces;
+        let passed = self.passed_on(by) * asked * (1.0 - 1.0 / f64::from(spec.nodes));
+        let cap = rates.clone().sum::<f64>() / (load.visits(spec.replicas, pieces) + passed);
+        let hashing = full(&visits);
+        let (visits, _) = self.visits(load, ITEMS_MAX as u64, by);
+        let cached = full(&visits).min(cap * CACHED_TIMES_MAX);
         Bounds { cap, hashing, cached }
     }
 
     /// How often a request visits each node on average, if no node serves reads of the `cached`
-    /// most popular keys.
-    fn visits(&self, load: &Load, cached: u64) -> Vec<f64> {
+    /// most popular keys; and in how many partitions a scan has keys, each of which is asked once.
+    /// (One with more keys than a datagram holds is asked again for the rest.)
+    fn visits(&self, load: &Load, cached: u64, by: Finder) -> (Vec<f64>, f64) {
         let map = self.controller.map();
-        let keyspace = map.keyspace(KEYSPACE).expect("the rack has one");
         let mut partitions: Vec<(&Partition, Asked)> =
             map.partitions.iter().map(|it| (it, Asked::default())).collect();
         let contents = self.contents.as_ref().expect("the rack is filled");
-        let mut name = Vec::with_capacity(KEY_BYTES);
+        let homes = self.homes();
         for key in 0..self.spec.keys {
-            name.clear();
-            contents.names.write(key, &mut name);
-            let at = keyspace.match_value(&name);
-            let after = partitions.partition_point(|(it, _)| it.first <= at);
-            let home = after.checked_sub(1).and_then(|place| partitions.get_mut(place));
-            let (_, asked) = home.expect("partitions cover everything");
+            let number = contents.number(key);
             let weight = weight(load.skew, key);
-            asked.writes += weight;
-            asked.reads += if key < cached { 0.0 } else { weight };
+            let number = usize::try_from(number).expect("there is room for all keys");
+            let mut behind = homes.iter().skip(number).copied();
+            let home = behind.next().expect("a key's number");
+            if let Some((_, asked)) = partitions.get_mut(home) {
+                asked.writes += weight;
+                asked.reads += if key < cached { 0.0 } else { weight };
+                asked.scans += weight;
+            }
+            let Some(Scans { keys_max, .. }) = load.scans else { continue };
+            // Lengths are even from 1 on, so a scan gets as far as this with that chance. The first
+            // key that it has of a partition stands for all of them.
+            let mut before = home;
+            for (far, home) in (1..keys_max).zip(behind) {
+                if home != before
+                    && let Some((_, asked)) = partitions.get_mut(home)
+                {
+                    asked.scans += weight * (keys_max - far) as f64 / keys_max as f64;
+                }
+                before = home;
+            }
         }
         let all: f64 = match load.skew {
             Skew::Uniform => self.spec.keys as f64,
             Skew::Zipf(theta) => zeta(self.spec.keys, theta),
         };
-        let reads = f64::from(load.reads_percent) / 100.0;
+        let (reads, scans) = (load.reads(), load.scans());
         let mut visits = vec![0.0; self.nodes.len()];
         let mut visit = |NodeId(node): NodeId, share: f64| {
             let visits = visits.get_mut(usize::from(node));
             *visits.expect("chains are made of nodes") += share;
         };
+        let (mut pieces, mut targets) = (0.0, vec![0.0; self.nodes.len()]);
+        let mut target = |NodeId(node): NodeId, share: f64| {
+            *targets.get_mut(usize::from(node)).expect("chains are made of nodes") += share;
+        };
         for (partition, asked) in partitions {
-            let write = asked.writes / all * (1.0 - reads);
+            let write = asked.writes / all * load.writes();
             partition.members().iter().for_each(|node| visit(*node, write));
-            visit(partition.tail().expect("nothing fails"), asked.reads / all * reads);
+            let read = asked.reads / all * reads + asked.scans / all * scans;
+            let tail = partition.tail().expect("nothing fails");
+            visit(tail, read);
+            target(tail, read);
+            target(partition.head().expect("nothing fails"), write);
+            pieces += asked.scans / all;
         }
-        visits
+        // Whoever passes requests on gets an equal share of them, and passes on what is for others.
+        let share = self.passed_on(by) / f64::from(self.spec.nodes);
+        let together: f64 = targets.iter().sum();
+        for (visits, mine) in visits.iter_mut().zip(&targets) {
+            *visits += share * (together - mine);
+        }
+        (visits, pieces)
+    }
+
+    /// What it takes a node to pass a request on, if nodes do, in requests.
+    fn passed_on(&self, by: Finder) -> f64 {
+        let Finding { forward_permille, .. } = self.spec.finding;
+        if by == Finder::Nodes { f64::from(forward_permille) / 1_000.0 } else { 0.0 }
+    }
+
+    /// In which partition, by its place in the map, the key of each number lies.
+    fn homes(&self) -> Vec<usize> {
+        let map = self.controller.map();
+        let keyspace = map.keyspace(KEYSPACE).expect("the rack has one");
+        let contents = self.contents.as_ref().expect("the rack is filled");
+        let mut name = Vec::with_capacity(self.spec.store.key_bytes);
+        let home = |number| {
+            name.clear();
+            contents.names.write(number, &mut name);
+            let at = keyspace.match_value(&name);
+            let after = map.partitions.partition_point(|it| it.first <= at);
+            after.checked_sub(1).expect("partitions cover everything")
+        };
+        (0..self.spec.keys).map(home).collect()
     }
 }
 
-/// How popular the keys of a partition are that nodes read, and those that they write.
+/// How popular the keys of a partition are that nodes read, those that they write, and the scans
+/// that have keys there.
 #[derive(Default)]
 struct Asked {
     reads: f64,
     writes: f64,
+    scans: f64,
 }
 
 /// The popularity of a key, whose number is its rank.

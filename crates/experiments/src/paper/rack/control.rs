@@ -5,10 +5,12 @@ use super::agenda::{Event, Unit};
 use super::net::{SERVICE, node_endpoint};
 use super::{Rack, RackSpec, Server};
 use cluster::{
-    ClusterId, HotPolicy, Incarnation, Install, KeyspaceKind, Member, MemberReport, NodeId,
-    NodeReport, NodeSpec, Order, Report, SwitchControl as _, Versions,
+    ClusterId, HotPolicy, Incarnation, Install, Member, MemberReport, NodeId, NodeReport, NodeSpec,
+    Order, Report, SwitchControl as _, Versions,
 };
-use controller::{COPY_BYTES_PER_S, ControllerConfig, KeyspaceSpec, LEASE, POLL_INTERVAL};
+use controller::{
+    COPY_BYTES_PER_S, ControllerConfig, KeyspaceSpec, LEASE, POLL_INTERVAL, SPLIT_BYTES,
+};
 use machine::Instant;
 use node::engine::Engine as _;
 use std::collections::BTreeMap;
@@ -37,17 +39,21 @@ pub(super) fn configuration(spec: &RackSpec) -> ControllerConfig {
         overlap: Duration::ZERO,
         copy_bytes_per_s: COPY_BYTES_PER_S,
         hot_selection: selection,
-        // The papers place keys once.
-        load_floor: u64::MAX,
-        split_bytes: u64::MAX,
+        load_floor: spec.store.load_floor.unwrap_or(u64::MAX),
+        split_bytes: spec.store.load_floor.map_or(u64::MAX, |_| SPLIT_BYTES),
     }
 }
 
 impl Rack {
     /// Saves what the controller has decided, which takes no time, and sends its orders.
     pub(super) fn pump_controller(&mut self) {
+        let mut is_new = false;
         while let Some(saved) = self.controller.poll_save() {
             self.controller.handle_saved(self.now, saved.map.revision);
+            is_new = true;
+        }
+        if is_new {
+            self.tell_map();
         }
         while let Some((to, order)) = self.controller.poll_order() {
             self.mail(Mail::Order(to, Box::new(order)));
@@ -110,7 +116,8 @@ impl Rack {
         self.mail(Mail::Report(Member::Switch(0), report));
     }
 
-    fn order_node(&mut self, node: NodeId, Order { install, clock, lease, hot, .. }: &Order) {
+    fn order_node(&mut self, node: NodeId, order: &Order) {
+        let Order { install, clock, lease, direct, hot, .. } = order;
         let now = self.now;
         let Some(server) = self.nodes.get_mut(usize::from(node.0)) else { return };
         let machine = &mut server.machine;
@@ -124,6 +131,9 @@ impl Rack {
         }
         if let Some(lease) = lease {
             machine.renew(lease);
+        }
+        if let Some(lease) = direct {
+            machine.renew_direct(lease);
         }
         if let Some(hot) = hot {
             machine.install_hot(now, Arc::clone(hot));
@@ -143,7 +153,7 @@ impl Rack {
     /// A node's report without the keys that the controller is not to hear of.
     fn as_heard(&self, mut report: NodeReport) -> NodeReport {
         if let (Some(most), Some(contents)) = (self.spec.hot_keys_max, &self.contents) {
-            let rank = |key: &[u8]| contents.names.index(key);
+            let rank = |key: &[u8]| contents.names.index(key).map(|it| contents.rank(it));
             report.hot.retain(|it| rank(&it.key).is_some_and(|rank| rank < most));
         }
         report
@@ -157,10 +167,10 @@ impl Rack {
             assert!(self.step(end), "all nodes report within {FORM_MAX:?}");
             let spec = self.spec.arm.keyspace(KeyspaceSpec {
                 name: KEYSPACE.to_owned(),
-                kind: KeyspaceKind::Hash,
-                partitions: u32::from(self.spec.nodes) * self.spec.partitions_per_node(),
+                kind: self.spec.kind(),
+                partitions: self.spec.partitions(),
                 replicas: self.spec.replicas,
-                splits: Vec::new(),
+                splits: self.spec.splits(),
                 hot: HotPolicy::Off,
             });
             // Refused as long as a node has not been heard of.

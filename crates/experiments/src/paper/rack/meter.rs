@@ -33,8 +33,8 @@ pub(super) struct Meter {
     until: Instant,
     pub(super) begun: u64,
     pub(super) done: u64,
-    /// Values that were never written to the key they were read from.
-    pub(super) wrong_values: u64,
+    /// Reads that showed a value that was never written to its key, or too few keys.
+    pub(super) wrong: u64,
     pub(super) recorder: Recorder,
     look: Option<Look>,
     /// The pieces of the window that are over, and what became of what started when.
@@ -56,7 +56,7 @@ impl Meter {
             until: from + window,
             begun: 0,
             done: 0,
-            wrong_values: 0,
+            wrong: 0,
             recorder: Recorder::new(),
             look,
             pieces: Vec::new(),

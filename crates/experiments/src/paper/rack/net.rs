@@ -10,6 +10,8 @@ use wire::Endpoint;
 pub(super) struct Net {
     pub(super) agenda: Agenda,
     hop: Duration,
+    /// Cables that a datagram passes which goes past the switch's program.
+    cables_past: u32,
     rng: Rng,
     parcels: Vec<Parcel>,
     /// Places among `parcels` that are free; their buffers are used again.
@@ -29,17 +31,26 @@ pub(super) struct Parcel {
 pub(super) enum Owner {
     Switch,
     Node(u16),
+    /// What passes requests on beside a node.
+    Coordinator(u16),
     Client(u16),
 }
 
 impl Net {
     /// Cables that take so long, and up to one part of [`JITTER`] longer.
-    pub(super) fn new(hop: Duration, rng: Rng) -> Self {
-        Self { agenda: Agenda::default(), hop, rng, parcels: Vec::new(), free: Vec::new() }
+    pub(super) fn new(hop: Duration, cables_past: u32, rng: Rng) -> Self {
+        let (parcels, free) = (Vec::new(), Vec::new());
+        Self { agenda: Agenda::default(), hop, cables_past, rng, parcels, free }
     }
 
     /// Puts a datagram on its cable.
     pub(super) fn post(&mut self, now: Instant, from: Endpoint, datagram: Datagram<'_>) {
+        let parcel = self.keep(from, datagram);
+        self.send(now, parcel);
+    }
+
+    /// Keeps a datagram that is to go later.
+    pub(super) fn keep(&mut self, from: Endpoint, datagram: Datagram<'_>) -> u32 {
         let Datagram { to, payload } = datagram;
         let parcel = match self.free.pop() {
             Some(place) => place,
@@ -52,9 +63,17 @@ impl Net {
         (slot.from, slot.to) = (from, to);
         slot.bytes.clear();
         slot.bytes.extend_from_slice(payload);
+        parcel
+    }
+
+    /// Puts a parcel on its cable.
+    pub(super) fn send(&mut self, now: Instant, parcel: u32) {
+        let Parcel { from, to, .. } = self.slot(parcel);
+        let past = *from != SERVICE && *to != SERVICE;
+        let cables = if past { self.cables_past } else { 1 };
         let most = u64::try_from((self.hop / JITTER).as_nanos()).unwrap_or(u64::MAX);
         let jitter = Duration::from_nanos(self.rng.below(most));
-        self.agenda.plan(now + self.hop + jitter, Event::Arrival { parcel });
+        self.agenda.plan(now + (self.hop + jitter) * cables, Event::Arrival { parcel });
     }
 
     /// Lends a parcel out; [`put_back`](Self::put_back) it.
@@ -79,11 +98,17 @@ impl Net {
 /// Where requests go.
 pub(super) const SERVICE: Endpoint = endpoint(1_000);
 const NODES: u16 = 2_000;
+const COORDINATORS: u16 = 6_000;
 const CLIENTS: u16 = 10_000;
 
 /// Where a node takes its datagrams.
 pub(super) const fn node_endpoint(node: u16) -> Endpoint {
     endpoint(NODES + node)
+}
+
+/// Where a node takes requests that may be for others.
+pub(super) const fn coordinator_endpoint(node: u16) -> Endpoint {
+    endpoint(COORDINATORS + node)
 }
 
 /// Where a client takes its answers.
@@ -95,6 +120,7 @@ pub(super) const fn client_endpoint(client: u16) -> Endpoint {
 pub(super) fn place_of(endpoint: Endpoint) -> Owner {
     match endpoint.port {
         CLIENTS.. => Owner::Client(endpoint.port - CLIENTS),
+        COORDINATORS.. => Owner::Coordinator(endpoint.port - COORDINATORS),
         NODES.. => Owner::Node(endpoint.port - NODES),
         _ => Owner::Switch,
     }

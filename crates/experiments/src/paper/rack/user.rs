@@ -4,16 +4,15 @@ use super::agenda::{Agenda, Alarm, Event, Unit};
 use super::meter::Meter;
 use super::net::{Net, SERVICE, client_endpoint};
 use super::pace::Pace;
+use super::store::Contents;
 use client::{
     Client, ClientConfig, Expiry, IN_FLIGHT_MAX, Outcome, Reply, Request, RetransmitBounds, Tickets,
 };
-use cluster::Keyspace;
 use machine::{Instant, Rng};
 use std::iter::StepBy;
-use std::ops::Range;
-use std::sync::Arc;
+use std::ops::{Bound, Range};
 use wire::Endpoint;
-use workload::{Arrivals, Ending, Generator, KeyNames, Op, OpKind, Values};
+use workload::{Arrivals, Ending, Generator, Op, OpKind, Values};
 
 /// One client.
 pub(super) struct User {
@@ -27,6 +26,7 @@ pub(super) struct User {
     /// Tells this write's value from all others.
     stamp: u64,
     key: Vec<u8>,
+    end: Vec<u8>,
     value: Vec<u8>,
 }
 
@@ -43,17 +43,13 @@ pub(super) enum Work {
     },
 }
 
-/// What keys and values look like, and whose they are.
-pub(super) struct Contents {
-    pub(super) keyspace: Arc<Keyspace>,
-    pub(super) names: KeyNames,
-    pub(super) values: Values,
-}
-
 /// A request that waits.
 struct Waiting {
     kind: OpKind,
+    /// The only key, or the first.
     key: u64,
+    /// How many there are.
+    keys: u64,
     intended: Instant,
 }
 
@@ -74,6 +70,7 @@ impl User {
             waiting: Tickets::new(),
             stamp: u64::from(index) << GRANT_BITS,
             key: Vec::new(),
+            end: Vec::new(),
             value: Vec::new(),
         }
     }
@@ -102,7 +99,7 @@ impl User {
         meter: &mut Meter,
         agenda: &mut Agenda,
     ) {
-        while let Some((op, intended)) = self.next_due(now) {
+        while let Some((op, intended)) = self.next_due(now, contents) {
             self.start(now, &op, intended, contents, meter);
         }
         if let Work::Load { arrivals, until, .. } = &self.work
@@ -112,15 +109,22 @@ impl User {
         }
     }
 
-    /// The next operation whose time has come, and when that was.
-    fn next_due(&mut self, now: Instant) -> Option<(Op, Instant)> {
+    /// The next operation whose time has come, on keys by their places in the order of names, and
+    /// when that was.
+    fn next_due(&mut self, now: Instant, contents: &Contents) -> Option<(Op, Instant)> {
         match &mut self.work {
             Work::Rest => None,
             Work::Fill(_) if self.machine.in_flight() >= FILL_IN_FLIGHT => None,
             Work::Fill(keys) => keys.next().map(|key| (Op::Put { key }, now)),
             Work::Load { generator, arrivals, until } => {
                 let intended = arrivals.due(now.min(*until))?;
-                Some((generator.next_op(now), intended))
+                let op = match generator.next_op(now) {
+                    Op::Get { key } => Op::Get { key: contents.number(key) },
+                    Op::Put { key } => Op::Put { key: contents.number(key) },
+                    Op::Scan { from, length } => Op::Scan { from: contents.number(from), length },
+                    _ => unreachable!("loads are made of reads, writes and scans"),
+                };
+                Some((op, intended))
             }
         }
     }
@@ -134,23 +138,32 @@ impl User {
         contents: &Contents,
         meter: &mut Meter,
     ) {
-        let (Op::Get { key } | Op::Put { key }) = op else {
-            unreachable!("loads are made of reads and writes")
+        let (key, keys) = match *op {
+            Op::Get { key } | Op::Put { key } => (key, 1),
+            Op::Scan { from, length } => (from, length.min(contents.keys() - from)),
+            _ => unreachable!("loads are made of reads, writes and scans"),
         };
-        let (kind, key) = (op.kind(), *key);
+        let kind = op.kind();
         self.key.clear();
         contents.names.write(key, &mut self.key);
-        let request = if kind == OpKind::Get {
-            Request::Get { key: &self.key }
-        } else {
-            self.stamp += 1;
-            self.value.clear();
-            contents.values.write(key, self.stamp, &mut self.value);
-            Request::Put { key: &self.key, value: &self.value, expiry: Expiry::Never }
+        let request = match kind {
+            OpKind::Get => Request::Get { key: &self.key },
+            OpKind::Scan => {
+                self.end.clear();
+                contents.names.write(key + keys - 1, &mut self.end);
+                let (start, end) = (Bound::Included(&self.key[..]), Bound::Included(&self.end[..]));
+                Request::Range { start, end, reverse: false, limit: None, keys_only: false }
+            }
+            _ => {
+                self.stamp += 1;
+                self.value.clear();
+                contents.values.write(key, self.stamp, &mut self.value);
+                Request::Put { key: &self.key, value: &self.value, expiry: Expiry::Never }
+            }
         };
         meter.request(intended);
         match self.machine.start(now, &contents.keyspace, request) {
-            Ok(ticket) => self.waiting.insert(ticket, Waiting { kind, key, intended }),
+            Ok(ticket) => self.waiting.insert(ticket, Waiting { kind, key, keys, intended }),
             Err(_) => meter.end(intended + self.pace.deadline(), kind, Ending::Refused, intended),
         }
     }
@@ -177,12 +190,21 @@ impl User {
     ) {
         while let Some((ticket, outcome)) = self.machine.poll_outcome() {
             let waiting = self.waiting.take(ticket).expect("every request has a note");
-            let Waiting { kind, key, intended } = waiting;
+            let Waiting { kind, key, keys, intended } = waiting;
             let ending = match outcome {
                 Outcome::Done(Reply::Get(None)) => Ending::NotFound,
                 Outcome::Done(Reply::Get(Some(found))) => {
                     let wrong = Values::stamp_of(key, &found.value).is_none();
-                    meter.wrong_values += u64::from(wrong);
+                    meter.wrong += u64::from(wrong);
+                    Ending::Done
+                }
+                Outcome::Done(Reply::Range(found)) => {
+                    let right = (key..key + keys).zip(&found).filter(|(number, (name, value))| {
+                        contents.names.index(name) == Some(*number)
+                            && Values::stamp_of(*number, &value.value).is_some()
+                    });
+                    let right = right.count() == found.len() && found.len() as u64 == keys;
+                    meter.wrong += u64::from(!right);
                     Ending::Done
                 }
                 Outcome::Done(_) => Ending::Done,

@@ -1,0 +1,194 @@
+//! `keyway paper turbokv`.
+
+use super::{NODES_MAX, parse_pace};
+use crate::figure;
+use crate::paper::turbokv::{self, Exhibit, FIGURES, Refusal, SCAN_KEYS_MAX, Settings, TABLES};
+use crate::paper::{Finder, Pace};
+use console::exit::{Failure, Verdict};
+use console::note;
+use console::parse;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Compare who finds the node that a request is for (TurboKV, section 8).
+///
+/// The switch on the way (in-switch), each client by a map that is never old (client-driven), or
+/// any node, which passes on what is for another (server-driven): the same cluster under the same
+/// load, each on one queue of events in virtual time. The same options give the same table on
+/// every machine. It is printed, and a plot is written to turbokv-figure-N.svg or
+/// turbokv-table-N.svg.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Figures:
+  13  throughput of reads and of scans against skew, and against the share of writes
+  14  how latencies of reads, writes and scans are distributed, uniform keys
+  15  the same, zipf 1.2
+
+Tables:
+  1   means and percentiles of figure 14, beside those of the paper
+  2   those of figure 15
+
+Examples:
+  keyway paper turbokv --figure 13
+  keyway paper turbokv --figure 13 --theta 0.99 --seconds 0.2
+  keyway paper turbokv --figure 14 --out plots
+  keyway paper turbokv --table 2 --forward 0.3
+  keyway paper turbokv --table 1 --keys 100k --scan-keys 8
+  keyway paper turbokv --figure 15 --coordination switch,client --json")]
+pub(super) struct TurboKv {
+    /// Which figure.
+    #[arg(long, value_name = "N", value_parser = parse_figure)]
+    #[arg(required_unless_present = "table", conflicts_with = "table")]
+    figure: Option<u32>,
+    /// Which table.
+    #[arg(long, value_name = "N", value_parser = parse_table)]
+    table: Option<u32>,
+    /// Storage nodes, each with one core.
+    #[arg(long, value_name = "N", default_value_t = 16)]
+    #[arg(value_parser = clap::value_parser!(u16).range(2..=NODES_MAX))]
+    nodes: u16,
+    /// Sub-ranges, each with as many keys.
+    #[arg(long, value_name = "N", default_value_t = 128)]
+    partitions: u32,
+    /// How many keys: YCSB's basic database has 1,000 records.
+    #[arg(long, value_name = "N", default_value = "1k", value_parser = parse::count)]
+    keys: u64,
+    /// Nodes of each chain.
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    replicas: u8,
+    /// Keys of a scan at most; all lengths from 1 on are as frequent. YCSB's workload E has 100.
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    scan_keys: u64,
+    /// What it takes a node to pass a request on, as a share of what it takes it to serve one. 0.6
+    /// is the least of what Keyway's own switch in user space takes beside its nodes (0.6 to
+    /// 0.75), and what follows from the paper's table 1.
+    #[arg(long, value_name = "SHARE", default_value = DEFAULT_FORWARD)]
+    #[arg(value_parser = parse_forward)]
+    forward: u32,
+    /// Who coordinates, of those that are compared: switch, client or server. All, if none is
+    /// named.
+    #[arg(long, value_name = "WHO", value_delimiter = ',', value_parser = parse_finder)]
+    coordination: Vec<Finder>,
+    /// Exponents of Zipf's law in figure 13. Without it, those of the paper.
+    #[arg(long = "theta", value_name = "EXPONENT", value_delimiter = ',')]
+    #[arg(value_parser = parse::exponent)]
+    thetas: Vec<f64>,
+    /// How long each trial is looked at, in virtual time. Without it, what suits the figure.
+    #[arg(long, value_name = "TIME", value_parser = parse::some_time)]
+    seconds: Option<Duration>,
+    /// How many times slower than a real rack this one is. With 1 nodes serve 100,000 requests a
+    /// second, and a cable takes 10 us; with 10, which takes a tenth as long to simulate, 10,000
+    /// and 100 us.
+    #[arg(long, value_name = "TIMES", default_value = "10", value_parser = parse_pace)]
+    slowed: Pace,
+    /// Seed of everything drawn, also of where popular keys lie.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// Where the plot goes.
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    out: PathBuf,
+}
+
+/// [`turbokv::FORWARD_PERCENT`], as it is typed.
+const DEFAULT_FORWARD: &str = "0.6";
+
+/// More than this a request costs nobody to pass on.
+const FORWARD_PERCENT_MAX: f64 = 1_000.0;
+
+fn parse_figure(text: &str) -> Result<u32, String> {
+    let number = text.parse().ok().filter(|number| FIGURES.contains(number));
+    number.ok_or_else(|| format!("there are {FIGURES:?}; see --help"))
+}
+
+fn parse_table(text: &str) -> Result<u32, String> {
+    let number = text.parse().ok().filter(|number| TABLES.contains(number));
+    number.ok_or_else(|| format!("there are {TABLES:?}; see --help"))
+}
+
+fn parse_finder(text: &str) -> Result<Finder, String> {
+    let finder = Finder::ALL.into_iter().find(|finder| finder.option() == text);
+    finder.ok_or_else(|| format!("there are {:?}", Finder::ALL.map(Finder::option)))
+}
+
+/// Percent of a share, to which it is rounded.
+fn parse_forward(text: &str) -> Result<u32, String> {
+    let share: Option<f64> = text.parse().ok();
+    let percent = share.map(|share| share * 100.0);
+    let percent = percent.filter(|percent| (0.0..=FORWARD_PERCENT_MAX).contains(percent));
+    let percent = percent.ok_or_else(|| "0 to 10 services of a request, like 0.6".to_owned())?;
+    Ok(percent.round() as u32)
+}
+
+impl TurboKv {
+    /// Carries the command out.
+    pub(super) fn run(self, json: bool) -> Result<Verdict, Failure> {
+        let Self { nodes, partitions, keys, replicas, scan_keys, seed, .. } = self;
+        if !(1..=PARTITIONS_MAX).contains(&partitions) || u64::from(partitions) > keys {
+            return Err(Failure::usage(format!(
+                "--partitions: 1 to {PARTITIONS_MAX}, and no more than --keys, for each has one"
+            )));
+        }
+        let most = wire::CHAIN_MAX.min(nodes.into());
+        if !(1..=most).contains(&usize::from(replicas)) {
+            return Err(Failure::usage(format!("--replicas: 1 to {most}, each on its own node")));
+        }
+        let most = keys.min(SCAN_KEYS_MAX);
+        if !(1..=most).contains(&scan_keys) {
+            return Err(Failure::usage(format!("--scan-keys: 1 to {most}")));
+        }
+        let exhibit = match (self.figure, self.table) {
+            (Some(figure), _) => Exhibit::Figure(figure),
+            (None, Some(table)) => Exhibit::Table(table),
+            (None, None) => unreachable!("clap asks for one of them"),
+        };
+        let settings = Settings {
+            nodes,
+            keys,
+            partitions,
+            replicas,
+            forward_percent: self.forward,
+            scan_keys,
+            pace: self.slowed,
+            seed,
+            finders: self.coordination,
+            thetas: self.thetas,
+            window: self.seconds,
+        };
+        turbokv::check(exhibit, &settings).map_err(refused)?;
+        figure::make_folder(&self.out)?;
+        let made = turbokv::make(exhibit, &settings, |line| note!("{line}")).map_err(refused)?;
+        let name = match exhibit {
+            Exhibit::Figure(number) => format!("turbokv-figure-{number}"),
+            Exhibit::Table(number) => format!("turbokv-table-{number}"),
+        };
+        figure::show(&made, &self.out, &name, json)?;
+        Ok(Verdict::Yes)
+    }
+}
+
+/// More than a rack of virtual time is of use with.
+const PARTITIONS_MAX: u32 = 4_096;
+
+/// Says which option is to blame.
+fn refused(refusal: Refusal) -> Failure {
+    let option = match refusal {
+        Refusal::Exhibit => "--figure",
+        Refusal::Thetas(_) => "--theta",
+    };
+    Failure::usage(format!("{option}: {refusal}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_it_takes_to_pass_a_request_on_is_a_share() {
+        assert_eq!(parse_forward(DEFAULT_FORWARD), Ok(turbokv::FORWARD_PERCENT));
+        assert_eq!(parse_forward("0"), Ok(0));
+        assert_eq!(parse_forward("1.25"), Ok(125));
+        for text in ["", "-0.1", "11", "nan", "60%"] {
+            assert!(parse_forward(text).is_err(), "{text}");
+        }
+    }
+}
