@@ -41,8 +41,8 @@ impl KeyspaceSpec {
     }
 }
 
-/// Partitions of a hash keyspace, unless it is said: enough that each is a small part of the load of
-/// a node in clusters of up to dozens.
+/// Partitions of a hash keyspace, unless it is said: enough that each is a small part of a node's
+/// load in clusters of up to dozens.
 pub const PARTITIONS: u32 = 128;
 
 /// What is to be altered of a keyspace. What is `None` stays as it is.

@@ -21,6 +21,7 @@ mod cuts;
 mod decide;
 mod loads;
 mod log;
+mod merge;
 mod quiet;
 mod rest;
 mod samples;

@@ -1,12 +1,9 @@
-//! Which partitions are to be merged: neighbours that have been cold and small for long.
+//! Which partitions have been quiet for long, so that nobody needs them apart.
 
-use super::change::Change;
-use super::decide::Scene;
 use super::loads::Loads;
-use crate::neighbours::{are_at_one_shard, have_the_same_nodes};
-use cluster::{Map, NodeId, Partition, PartitionId};
+use cluster::{Map, PartitionId};
 use machine::Instant;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// For so long both have to have been quiet.
@@ -15,12 +12,6 @@ const QUIET: Duration = Duration::from_secs(600);
 /// Quiet is what has less than one part in so many of what a node is never too busy with: far less
 /// than what would have it split again.
 const QUIET_PART: u64 = 16;
-
-/// What comes of a merge holds at most one part in so many of what is large.
-const SMALL_PART: u64 = 2;
-
-/// Pairs that are merged at once.
-const MERGES_MAX: usize = 4;
 
 /// Since when partitions are quiet.
 #[derive(Clone, Debug, Default)]
@@ -48,77 +39,7 @@ impl Quiet {
         }
     }
 
-    fn is_quiet(&self, now: Instant, partition: PartitionId) -> bool {
+    pub(super) fn is_quiet(&self, now: Instant, partition: PartitionId) -> bool {
         self.0.get(&partition).is_some_and(|since| *since + QUIET <= now)
-    }
-}
-
-impl Scene<'_> {
-    /// Pairs of neighbours that are to become one, of which each partition is in one. Where they
-    /// have different nodes a replica of the second moves first.
-    pub(super) fn merges(&self, quiet: &Quiet) -> Vec<Change> {
-        let mut taken = None;
-        let pairs = self.map.partitions.windows(2).filter_map(|pair| {
-            let [one, next] = pair else { return None };
-            if taken == Some(one.id) || !self.is_to_merge(quiet, (one, next)) {
-                return None;
-            }
-            let change = if have_the_same_nodes(one, next) {
-                Change::Merge { partition: one.id, with: next.id }
-            } else {
-                self.bring_together((one, next))?
-            };
-            taken = Some(next.id);
-            Some(change)
-        });
-        pairs.take(MERGES_MAX).collect()
-    }
-
-    /// Partitions that are to become one with a neighbour as soon as both have rested.
-    pub(super) fn paired(&self, quiet: &Quiet) -> BTreeSet<PartitionId> {
-        let pairs = self.map.partitions.windows(2).filter_map(|pair| {
-            let [one, next] = pair else { return None };
-            let paired = self.is_small_pair(quiet, (one, next)) && have_the_same_nodes(one, next);
-            paired.then_some([one.id, next.id])
-        });
-        pairs.flatten().collect()
-    }
-
-    fn is_to_merge(&self, quiet: &Quiet, (one, next): (&Partition, &Partition)) -> bool {
-        let is_free = |it: &Partition| {
-            let open = it.open && !it.has_learner && !self.under_way.contains_key(&it.id);
-            open && !self.rests(it.id) && (self.can_be_remade)(it)
-        };
-        self.is_small_pair(quiet, (one, next)) && [one, next].into_iter().all(is_free)
-    }
-
-    fn is_small_pair(&self, quiet: &Quiet, (one, next): (&Partition, &Partition)) -> bool {
-        let pair = [one, next];
-        let volume = |it: &Partition| Some(self.samples.held(it)?.bytes);
-        let bytes: Option<Vec<u64>> = pair.into_iter().map(volume).collect();
-        let small = |bytes: Vec<u64>| bytes.iter().sum::<u64>() * SMALL_PART <= self.split_bytes;
-        one.keyspace == next.keyspace
-            && next.grown
-            && pair.into_iter().all(|it| quiet.is_quiet(self.now, it.id))
-            && bytes.is_some_and(small)
-            && one.chain.len() == next.chain.len()
-            && are_at_one_shard(self.map, &one.chain, [one.id, next.id])
-    }
-
-    /// One step to where both have the same nodes.
-    fn bring_together(&self, (one, next): (&Partition, &Partition)) -> Option<Change> {
-        let other = |node: &&NodeId| !one.chain.contains(node);
-        let wanted = |node: &&NodeId| {
-            !next.concerns(**node) && self.takers.contains(node) && self.may_go(next.id, **node)
-        };
-        let from = *next.chain.iter().find(other)?;
-        let to = *one.chain.iter().find(wanted)?;
-        let reads = next.tail() == Some(from);
-        (next.chain.len() < wire::CHAIN_MAX).then_some(Change::Move {
-            partition: next.id,
-            from,
-            to,
-            reads,
-        })
     }
 }
