@@ -11,15 +11,20 @@ use std::collections::BTreeMap;
 
 impl<E: Engine> Node<E> {
     /// Of the busiest and the largest partitions whose tail it is all that is known of them; of
-    /// others how much they hold, of a few at a time: which, differs with each millisecond.
+    /// others how much they hold, of a few at a time: which, differs with each millisecond. Nothing
+    /// in most reports: they are many, and this is long.
     pub(crate) fn samples(&self, now: Instant) -> Vec<PartitionSample> {
+        let drawn = mix(now.unix_ms());
+        if !drawn.is_multiple_of(REPORTS) {
+            return Vec::new();
+        }
         let is_mine = |replica: &&Replica| {
             let member = &replica.member;
             member.is_tail() && member.partition.open
         };
         let mine: Vec<&Replica> = self.replicas.values().filter(is_mine).collect();
         let mut told: BTreeMap<PartitionId, PartitionSample> = BTreeMap::new();
-        let begin = mix(now.unix_ms()).checked_rem(mine.len() as u64).unwrap_or(0);
+        let begin = mix(drawn).checked_rem(mine.len() as u64).unwrap_or(0);
         let begin = usize::try_from(begin).unwrap_or(0);
         let others = mine.iter().cycle().skip(begin).take(mine.len().min(OTHERS));
         for replica in others {
@@ -64,11 +69,14 @@ fn held<E: Engine>(replica: &Replica) -> Option<Volume> {
     replica.totals.volume().filter(|_| E::OWNS)
 }
 
+/// One report in so many speaks of partitions.
+const REPORTS: u64 = 4;
+
 /// Partitions that are told of in their turn.
 const OTHERS: usize = 32;
 
-/// Partitions that may have half of a shard's load each, and some more.
-const BUSIEST: usize = 8;
+/// Partitions that may be too busy: as many as are split of a node at once.
+const BUSIEST: usize = 4;
 
 /// Partitions that may be too large.
 const LARGEST: usize = 2;
