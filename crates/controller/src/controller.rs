@@ -341,8 +341,6 @@ impl Controller {
                 self.watches.note(now, it);
                 if accepted {
                     self.verifying.note(now, it);
-                }
-                if accepted {
                     self.placement.hear_node(now, node, &it.samples);
                 }
                 self.chains.hear(&state.map, (node, it), accepted, peer.report.as_ref());

@@ -124,13 +124,13 @@ impl Placement {
     ) {
         let rate = |id: &PartitionId| self.loads.of(*id);
         let all = origins.iter().map(rate).fold(Rate::default(), Rate::plus);
-        let even = 1_000 / (parts.len() as u64).max(1);
+        let count = parts.len();
         let parts = map.partitions.iter().filter(|it| parts.contains(&it.id));
         let expected: Vec<(PartitionId, Rate)> = parts
             .map(|it| {
                 let [origin] = origins else { return (it.id, all) };
-                let share = self.samples.share_permille(*origin, (it.first, it.last));
-                (it.id, all.permille(share.unwrap_or(even)))
+                let bounds = (it.first, it.last);
+                (it.id, self.samples.rate_of_part((*origin, all), bounds, count))
             })
             .collect();
         let before: Vec<_> = origins.iter().map(|id| (*id, rate(id).all())).collect();

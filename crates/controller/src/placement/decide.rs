@@ -276,7 +276,7 @@ impl<'a> Scene<'a> {
     }
 
     /// Partitions of a node that can be changed.
-    pub(super) fn free(
+    fn free(
         &self,
         node: NodeId,
         touched: &BTreeSet<PartitionId>,

@@ -1,5 +1,6 @@
 //! What nodes say of single partitions: how much lies in them, and where load and bytes lie.
 
+use super::loads::Rate;
 use cluster::{Map, Match, NodeId, Partition, PartitionId, PartitionSample, Volume};
 use machine::Instant;
 use std::collections::{BTreeMap, BTreeSet};
@@ -73,13 +74,20 @@ impl Samples {
         Some(&self.of(partition)?.stored)
     }
 
-    /// Which share of the load of a partition, which need not be there any more, lies in these
-    /// bounds, in thousandths; `None` if that is not known.
-    pub(super) fn share_permille(
+    /// What one of so many parts of a partition, which need not be there any more, will be asked
+    /// for, by its bounds: all alike if it is not known where the load lies.
+    pub(super) fn rate_of_part(
         &self,
-        partition: PartitionId,
-        (first, last): (Match, Match),
-    ) -> Option<u64> {
+        (partition, all): (PartitionId, Rate),
+        bounds: (Match, Match),
+        parts: usize,
+    ) -> Rate {
+        let share = self.share_permille(partition, bounds);
+        all.permille(share.unwrap_or(1_000 / (parts as u64).max(1)))
+    }
+
+    /// Which share of its load lies in these bounds, in thousandths; `None` if that is not known.
+    fn share_permille(&self, partition: PartitionId, (first, last): (Match, Match)) -> Option<u64> {
         let asked = &self.0.get(&partition)?.asked;
         let inside = asked.iter().filter(|at| first <= **at && **at <= last).count() as u64;
         (inside * 1_000).checked_div(asked.len() as u64)

@@ -97,11 +97,10 @@ impl Scene<'_> {
 
     /// What the parts of a partition will be asked for that begin there, as far as a sample tells.
     pub(super) fn rates_between(&self, partition: &Partition, at: &[Match]) -> Vec<Rate> {
-        let all = self.loads.of(partition.id);
+        let whole = (partition.id, self.loads.of(partition.id));
         let ends = at.iter().skip(1).map(|next| Match(next.0 - 1)).chain([partition.last]);
-        let even = 1_000 / (at.len() as u64 + 1);
-        let share = |bounds| self.samples.share_permille(partition.id, bounds).unwrap_or(even);
-        at.iter().copied().zip(ends).map(|bounds| all.permille(share(bounds))).collect()
+        let rate = |bounds| self.samples.rate_of_part(whole, bounds, at.len() + 1);
+        at.iter().copied().zip(ends).map(rate).collect()
     }
 
     /// Where to cut a partition with so much load, when nodes ought to have `mean`.
