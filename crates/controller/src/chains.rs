@@ -24,6 +24,7 @@ use leftovers::Leftovers;
 use machine::Instant;
 use plan::{Case, Mate, Reason, Step};
 use replica_counts::{Intent, Intents, Tally};
+use seen::holdings;
 use sight::Outlook;
 use std::cell::Cell;
 use std::cmp::Reverse;
@@ -80,7 +81,8 @@ impl Chains {
             placement.note_remade(seen.now, &state.map, (&origins, &parts));
         }
         let (takers, can) = (outlook.takers().collect::<Vec<_>>(), seen.can_be_remade(&outlook));
-        let sight = seen.of_load(state, (&outlook, &takers), &self.changes, &can);
+        let holdings = holdings(&state.map, seen.members);
+        let sight = seen.of_load(state, (&outlook, &takers, &holdings), &self.changes, &can);
         let changes = placement.look(&sight, decisions);
         changes.into_iter().for_each(|change| self.wish(change));
     }
@@ -112,7 +114,9 @@ impl Chains {
     ) -> PlacementStatus {
         let outlook = seen.outlook(state);
         let (takers, can) = (outlook.takers().collect::<Vec<_>>(), seen.can_be_remade(&outlook));
-        placement.status(&seen.of_load(state, (&outlook, &takers), &self.changes, &can))
+        let holdings = holdings(&state.map, seen.members);
+        let about = (&outlook, &*takers, &holdings);
+        placement.status(&seen.of_load(state, about, &self.changes, &can))
     }
 
     /// How often a member of a chain that had settled was found to hold other than the rest.
@@ -255,7 +259,9 @@ impl Chains {
             return steps;
         }
         let (takers, can) = (outlook.takers().collect::<Vec<_>>(), seen.can_be_remade(outlook));
-        let sight = seen.of_load(&ledger.state, (outlook, &takers), &self.changes, &can);
+        let holdings = holdings(map, seen.members);
+        let about = (outlook, &*takers, &holdings);
+        let sight = seen.of_load(&ledger.state, about, &self.changes, &can);
         let burdens = placement.burdens(&sight);
         let moves = balance::moves(map, outlook, &self.leftovers, &burdens, tally.clone());
         let moves: Intents = moves.into_iter().collect();

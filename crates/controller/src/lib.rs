@@ -24,9 +24,8 @@
 //!
 //! - Hot keys get copies, of which the active switch hears first, and nodes when it has them.
 //!
-//! - Where replicas lie and who answers reads follows the load, and else the number of replicas.
-//!
-//! Deliberately absent so far: partitions are not split or merged.
+//! - Where replicas lie and who answers reads follows the room that nodes have, then the load, and
+//!   else the number of replicas.
 
 mod absences;
 mod capacity;
@@ -38,6 +37,7 @@ mod controller;
 mod decisions;
 pub mod election;
 mod fences;
+mod holdings;
 mod hot;
 mod incarnations;
 mod keyspace;
@@ -69,6 +69,7 @@ pub use hot::{HOT_DECISIONS_MAX, HotAction, HotDecision, HotEffect, HotNews};
 pub use keyspace::{Alteration, CreateError, KeyspaceSpec, PARTITIONS};
 pub use placement::{
     Change as PlacementChange, Cut, NodeBurden, PartitionRate, PlacementDecision, PlacementStatus,
+    Purpose,
 };
 pub use rebuild::{Basis, NodePart, PartitionPart, RebuildError, Rebuilt, rebuild};
 pub use saved::{FORMAT, Saved};

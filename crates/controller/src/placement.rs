@@ -14,37 +14,47 @@
 //! alone for a while after each change, for longer each time; and no replica goes back to a node
 //! that it left not long ago.
 //!
+//! Before all that comes room: a node that is nearly full gives replicas to nodes that are not, and
+//! nothing goes to one that would then be nearly full.
+//!
 //! Nothing of this is durable: a controller that comes back measures anew.
 
 mod change;
 mod cuts;
 mod decide;
+mod fills;
 mod loads;
 mod log;
 mod merge;
+mod owed;
 mod quiet;
 mod rest;
+mod room;
 mod samples;
 mod split;
 mod status;
 
 pub use change::{Change, Cut};
 pub(crate) use decide::Burdens;
-pub use log::PlacementDecision;
+pub use log::{PlacementDecision, Purpose};
 pub use status::{NodeBurden, PartitionRate, PlacementStatus};
 
 use crate::capacity::Weights;
 use crate::decisions::{Decisions, Level};
+use crate::holdings::Holdings;
 use cluster::{
     HotOrder, Incarnation, Map, MaybeMutant, NodeId, Partition, PartitionId, PartitionSample,
     SwitchCounters,
 };
 use decide::{Scene, Shares};
+use fills::Fills;
 use loads::{Loads, Rate};
 use log::Log;
 use machine::Instant;
+use owed::Owed;
 use quiet::Quiet;
 use rest::Rests;
+use room::{Relief, Stuck};
 use samples::Samples;
 use std::collections::BTreeMap;
 
@@ -62,6 +72,8 @@ pub(crate) struct Placement {
     samples: Samples,
     quiet: Quiet,
     rests: Rests,
+    owed: Owed,
+    stuck: Stuck,
     /// Samples in a row in which a node had too much.
     over: u8,
     /// Whether load is being evened out: then it goes on until little is left to even out.
@@ -78,6 +90,7 @@ pub(crate) struct Sight<'a> {
     pub(crate) now: Instant,
     pub(crate) map: &'a Map,
     pub(crate) weights: &'a Weights,
+    pub(crate) holdings: &'a Holdings,
     /// Nodes that may be given replicas.
     pub(crate) takers: &'a [NodeId],
     /// Changes that were begun and that the map shows only in part.
@@ -102,6 +115,8 @@ impl Placement {
             samples: Samples::default(),
             quiet: Quiet::default(),
             rests: Rests::default(),
+            owed: Owed::default(),
+            stuck: Stuck::default(),
             over: 0,
             active: false,
             news: false,
@@ -169,16 +184,28 @@ impl Placement {
             let known = rate.is_some() || held.is_some();
             known.then_some(PartitionRate { partition: it.id, reads, writes, held })
         };
-        let burden = |(node, load, permille)| NodeBurden { node, load, permille };
+        let burdens = |shares: &Shares, fills: &Fills| {
+            let burden = |(node, load, permille)| {
+                let room_permille = fills.permille(node);
+                NodeBurden { node, load, permille, room_permille }
+            };
+            shares.all().map(burden).collect()
+        };
         let scene = self.scene(sight);
-        let (planned, after) = scene.changes();
+        let (planned, after) = match scene.relief().changes {
+            none if none.is_empty() => scene.changes(),
+            changes => {
+                let after = scene.shares_after(&changes);
+                (changes, after)
+            }
+        };
         PlacementStatus {
             partitions: sight.map.partitions.iter().filter_map(rate).collect(),
-            nodes: scene.shares().all().map(burden).collect(),
+            nodes: burdens(&scene.shares(), &scene.fills),
             paused: sight.paused,
             under_way: sight.under_way.values().cloned().collect(),
+            predicted: burdens(&after, &scene.fills_after(&planned)),
             planned,
-            predicted: after.all().map(burden).collect(),
             decisions: self.log.iter().cloned().collect(),
             turns: self.log.turns,
             moves: self.log.moves,
@@ -223,6 +250,12 @@ impl Placement {
         if sight.paused {
             return Vec::new();
         }
+        if sampled {
+            let changes = self.make_room(sight, &before, decisions);
+            if !changes.is_empty() {
+                return changes;
+            }
+        }
         let changes = self.even_out(sight, (&before, sampled), decisions);
         if !changes.is_empty() || !sampled {
             return changes;
@@ -234,6 +267,8 @@ impl Placement {
     fn take_stock(&mut self, sight: &Sight<'_>, before: &Shares) {
         self.rests.forget_old(sight.now);
         self.samples.keep(sight.map);
+        let left = self.owed.note(sight.now, (sight.map, sight.holdings), &self.samples);
+        left.into_iter().for_each(|it| self.rests.note_left(sight.now, it));
         self.quiet.note(sight.now, sight.map, &self.loads, self.floor);
         if sight.under_way.is_empty() {
             let known = |id: PartitionId| sight.map.partitions.iter().any(|it| it.id == id);
@@ -242,6 +277,34 @@ impl Placement {
             self.log.find(before.worst_permille(), is_counted);
         }
         self.over = if before.is_uneven(self.floor) { self.over.saturating_add(1) } else { 0 };
+    }
+
+    /// What is to be changed because nodes are filling: one that is full takes no writes, whatever
+    /// it has to do.
+    fn make_room(
+        &mut self,
+        sight: &Sight<'_>,
+        before: &Shares,
+        decisions: &mut Decisions,
+    ) -> Vec<Change> {
+        let scene = self.scene(sight);
+        let Relief { changes, nodes, stuck } = scene.relief();
+        let (after, fills) = (scene.shares_after(&changes), scene.fills_after(&changes));
+        let (before_fills, saw) = (scene.fills.clone(), scene.fills.describe(&nodes));
+        let news = self.stuck.note(&stuck, &before_fills);
+        if !news.is_empty() {
+            let did = "nothing: no node has room for what could go; add nodes, or raise \
+                       max_memory or give them larger disks";
+            let saw = before_fills.describe(&news);
+            decisions.note(sight.now, Level::Trouble, saw, did, "");
+        }
+        if changes.is_empty() {
+            return changes;
+        }
+        let permille = (before.worst_permille(), after.worst_permille());
+        let texts = (saw, format!("predicted: {}", fills.describe(&room::changed_by(&changes))));
+        self.decide(sight.now, (Purpose::Room, permille), texts, &changes, decisions);
+        changes
     }
 
     /// What is to be changed because nodes have too much to do.
@@ -277,7 +340,10 @@ impl Placement {
             return changes;
         }
         self.active = true;
-        self.decide(sight.now, (before, &after), before.describe(), &changes, decisions);
+        let permille = (before.worst_permille(), after.worst_permille());
+        let predicted = format!("predicted: {}", after.describe());
+        let texts = (before.describe(), predicted);
+        self.decide(sight.now, (Purpose::Load, permille), texts, &changes, decisions);
         changes
     }
 
@@ -296,7 +362,9 @@ impl Placement {
             true => (scene.merges(&self.quiet), "neighbours have been cold and small for long"),
         };
         if !changes.is_empty() {
-            self.decide(sight.now, (shares, shares), saw.to_owned(), &changes, decisions);
+            let worst = shares.worst_permille();
+            let texts = (saw.to_owned(), format!("predicted: {}", shares.describe()));
+            self.decide(sight.now, (Purpose::Size, (worst, worst)), texts, &changes, decisions);
         }
         changes
     }
@@ -304,15 +372,14 @@ impl Placement {
     fn decide(
         &mut self,
         now: Instant,
-        (before, after): (&Shares, &Shares),
-        saw: String,
+        (purpose, permille): (Purpose, (u64, u64)),
+        (saw, predicted): (String, String),
         changes: &[Change],
         decisions: &mut Decisions,
     ) {
         let did: Vec<String> = changes.iter().map(ToString::to_string).collect();
-        let predicted = format!("predicted: {}", after.describe());
         decisions.note(now, Level::Usual, saw, did.join("; "), predicted);
-        self.log.note(now, (before.worst_permille(), after.worst_permille()), changes);
+        self.log.note(now, (purpose, permille), changes);
         for change in changes {
             self.rests.note(now, change);
         }
@@ -326,6 +393,11 @@ impl Placement {
             loads: &self.loads,
             samples: &self.samples,
             weights: sight.weights,
+            fills: Fills::new(
+                (sight.map, sight.holdings),
+                (&self.samples, &self.owed),
+                sight.under_way,
+            ),
             takers: sight.takers,
             rests: &self.rests,
             under_way: sight.under_way,

@@ -7,6 +7,7 @@ mod clock;
 mod configuration;
 mod delegations;
 mod fences;
+mod filling;
 mod growing;
 mod hot;
 mod keyspaces;

@@ -58,7 +58,10 @@ impl Case<'_> {
             |node: &NodeId| !self.partition.concerns(*node) && !self.leftovers.may_hold(*node, *id);
         let free = |node: &NodeId| strange(node) && self.tally.of(*node).can_take();
         let takers = self.outlook.takers().filter(free);
-        let taker = takers.min_by_key(|node| (self.with_one_more(*node), *node))?;
+        // Better at a node that is nearly full than nowhere.
+        let rank =
+            |node: &NodeId| (self.sight(*node).short_of_room, self.with_one_more(*node), *node);
+        let taker = takers.min_by_key(rank)?;
         Some(Intent { giver: self.giver(members)?, taker })
     }
 

@@ -5,6 +5,7 @@ use super::sight::{Outlook, Sight};
 use super::split::parts_left;
 use crate::capacity::Weights;
 use crate::fences::Reach;
+use crate::holdings::{Holding, Holdings};
 use crate::hot::Hot;
 use crate::members::{Members, Standing};
 use crate::placement::{self, Change};
@@ -30,7 +31,7 @@ impl<'a> Seen<'a> {
     pub(super) fn of_load(
         self,
         state: &'a Saved,
-        (outlook, takers): (&'a Outlook, &'a [NodeId]),
+        (outlook, takers, holdings): (&'a Outlook, &'a [NodeId], &'a Holdings),
         under_way: &'a BTreeMap<PartitionId, Change>,
         can_be_remade: &'a dyn Fn(&Partition) -> bool,
     ) -> placement::Sight<'a> {
@@ -38,6 +39,7 @@ impl<'a> Seen<'a> {
             now: self.now,
             map: &state.map,
             weights: &outlook.weights,
+            holdings,
             takers,
             under_way,
             can_be_remade,
@@ -75,6 +77,10 @@ impl<'a> Seen<'a> {
                 leaving: peer.is_leaving(),
                 sends_early: members.sends_early(node.id),
                 splits: members.splits(node.id),
+                short_of_room: peer
+                    .node_report()
+                    .and_then(Holding::of)
+                    .is_some_and(|it| it.is_no_taker()),
             };
             Some((node.id, sight))
         });
@@ -108,6 +114,12 @@ impl<'a> Seen<'a> {
         }
         compare(partition, &settled, caught_up, self.mutant)
     }
+}
+
+/// What nodes hold of what they may hold, as their last reports say.
+pub(super) fn holdings(map: &Map, members: &Members) -> Holdings {
+    let known = |id| Some((id, Holding::of(members.node_report(id)?)?));
+    map.nodes.iter().filter_map(|node| known(node.id)).collect()
 }
 
 /// What nodes can bear, as their last reports say.

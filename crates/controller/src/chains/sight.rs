@@ -25,6 +25,8 @@ pub(crate) struct Sight {
     pub(crate) sends_early: Option<bool>,
     /// It can make what it holds of a partition of what it holds of others.
     pub(crate) splits: bool,
+    /// It holds so much of what it may that others had better be given what comes next.
+    pub(crate) short_of_room: bool,
 }
 
 /// What is seen of all nodes, and what the operator wants.

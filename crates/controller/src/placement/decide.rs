@@ -1,6 +1,7 @@
 //! What is to be changed: pure functions of what was counted and of the map.
 
 use super::change::Change;
+use super::fills::Fills;
 use super::loads::{Loads, Rate};
 use super::quiet::Quiet;
 use super::rest::Rests;
@@ -27,7 +28,7 @@ const MOVE_GAIN_PERMILLE: u64 = 20;
 const LITTLE_PER_SECOND: u64 = 2;
 
 /// Changes decided at once.
-const CHANGES_MAX: usize = 16;
+pub(super) const CHANGES_MAX: usize = 16;
 
 /// What deciding goes by.
 pub(crate) struct Scene<'a> {
@@ -38,6 +39,7 @@ pub(crate) struct Scene<'a> {
     pub(super) loads: &'a Loads,
     pub(super) samples: &'a Samples,
     pub(super) weights: &'a Weights,
+    pub(super) fills: Fills,
     pub(super) takers: &'a [NodeId],
     pub(super) rests: &'a Rests,
     pub(super) under_way: &'a BTreeMap<PartitionId, Change>,
@@ -133,12 +135,13 @@ pub(crate) struct Burdens<'a> {
 }
 
 impl Burdens<'_> {
-    /// Whether a replica can go from one node to another, which then has no more to do than the one
-    /// had.
+    /// Whether a replica can go from one node to another, which has room for it and then has no more
+    /// to do than the one had.
     pub(crate) fn can_move(&self, partition: &Partition, (from, to): (NodeId, NodeId)) -> bool {
         let Self { scene, shares, .. } = self;
         let load = scene.load(partition, from);
         scene.may_go(partition.id, to)
+            && scene.has_room(partition.id, to)
             && !self.paired.contains(&partition.id)
             && (load == 0 || shares.busier_after((from, to), load) <= shares.of(from))
     }
@@ -181,7 +184,7 @@ impl<'a> Scene<'a> {
     }
 
     /// What a change does to shares, as far as the map does not show it yet.
-    fn apply(&self, shares: &mut Shares, partition: &Partition, change: &Change) {
+    pub(super) fn apply(&self, shares: &mut Shares, partition: &Partition, change: &Change) {
         let Rate { reads, writes } = self.loads.of(partition.id);
         let Some(now) = partition.tail() else { return };
         match *change {
@@ -270,13 +273,13 @@ impl<'a> Scene<'a> {
     }
 
     /// Nodes that give or take a copy: that slows down what clients ask of them.
-    fn copying(&self) -> BTreeSet<NodeId> {
+    pub(super) fn copying(&self) -> BTreeSet<NodeId> {
         let running = self.map.partitions.iter().filter(|it| it.has_learner);
         running.flat_map(|it| [it.tail(), it.learner()]).flatten().collect()
     }
 
     /// Partitions of a node that can be changed.
-    fn free(
+    pub(super) fn free(
         &self,
         node: NodeId,
         touched: &BTreeSet<PartitionId>,
@@ -339,7 +342,8 @@ impl<'a> Scene<'a> {
         let takers = self.takers.iter().filter(|it| !copying.contains(it));
         // Among nodes that are no member, only the least busy matters.
         let moves = free.iter().filter(|it| it.chain.len() < wire::CHAIN_MAX).filter_map(|it| {
-            let strange = |taker: &&NodeId| !it.concerns(**taker) && self.may_go(it.id, **taker);
+            let can_take = |node: NodeId| self.may_go(it.id, node) && self.has_room(it.id, node);
+            let strange = |taker: &&NodeId| !it.concerns(**taker) && can_take(**taker);
             let to = *takers.clone().filter(strange).min_by_key(|to| (shares.of(**to), **to))?;
             let reads = it.tail() == Some(node);
             let after = Self::gains(shares, (node, to), (self.load(it, node), MOVE_GAIN_PERMILLE))?;

@@ -9,11 +9,27 @@ use serde::{Deserialize, Serialize};
 /// Decisions about the load that are remembered. All are in the driver's log, among others.
 const PLACEMENT_DECISIONS_MAX: usize = 64;
 
-/// One decision to take load from nodes.
+/// What a decision is for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Purpose {
+    /// To even out what nodes have to do.
+    #[default]
+    Load,
+    /// To make room at nodes that are nearly full.
+    Room,
+    /// To split what is large, or to merge what is cold and small.
+    Size,
+}
+
+/// One decision to take load from nodes, or to make room at them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlacementDecision {
     /// When, in Unix milliseconds.
     pub at_ms: u64,
+    /// What it was for.
+    #[serde(default)]
+    pub purpose: Purpose,
     /// What the busiest node had to do then, in thousandths of the mean.
     pub saw_permille: u64,
     /// What was to be changed.
@@ -44,7 +60,12 @@ impl Default for Log {
 }
 
 impl Log {
-    pub(super) fn note(&mut self, now: Instant, (saw, predicted): (u64, u64), changes: &[Change]) {
+    pub(super) fn note(
+        &mut self,
+        now: Instant,
+        (purpose, (saw, predicted)): (Purpose, (u64, u64)),
+        changes: &[Change],
+    ) {
         for change in changes {
             match change {
                 Change::Turn { .. } => self.turns += 1,
@@ -55,6 +76,7 @@ impl Log {
         }
         self.open = Some(self.decisions.note(PlacementDecision {
             at_ms: now.unix_ms(),
+            purpose,
             saw_permille: saw,
             changes: changes.to_vec(),
             predicted_permille: predicted,

@@ -3,6 +3,7 @@
 use super::change::Change;
 use super::decide::Scene;
 use super::quiet::Quiet;
+use super::room::PIECES;
 use crate::neighbours::{are_at_one_shard, have_the_same_nodes};
 use cluster::{NodeId, Partition, PartitionId};
 use std::collections::BTreeSet;
@@ -56,7 +57,13 @@ impl Scene<'_> {
         let pair = [one, next];
         let volume = |it: &Partition| Some(self.samples.held(it)?.bytes);
         let bytes: Option<Vec<u64>> = pair.into_iter().map(volume).collect();
-        let small = |bytes: Vec<u64>| bytes.iter().sum::<u64>() * SMALL_PART <= self.split_bytes;
+        // Nor would a node without much room have to give it away in parts again.
+        let small = |bytes: Vec<u64>| {
+            let all = bytes.iter().sum::<u64>();
+            let mut nodes = one.chain.iter().chain(&next.chain);
+            all * SMALL_PART <= self.split_bytes
+                && !nodes.any(|node| self.fills.is_part(*node, all, PIECES))
+        };
         one.keyspace == next.keyspace
             && next.grown
             && pair.into_iter().all(|it| quiet.is_quiet(self.now, it.id))
@@ -69,7 +76,8 @@ impl Scene<'_> {
     fn bring_together(&self, (one, next): (&Partition, &Partition)) -> Option<Change> {
         let other = |node: &&NodeId| !one.chain.contains(node);
         let wanted = |node: &&NodeId| {
-            !next.concerns(**node) && self.takers.contains(node) && self.may_go(next.id, **node)
+            let can_take = self.takers.contains(node) && self.has_room(next.id, **node);
+            !next.concerns(**node) && can_take && self.may_go(next.id, **node)
         };
         let from = *next.chain.iter().find(other)?;
         let to = *one.chain.iter().find(wanted)?;

@@ -18,6 +18,8 @@ struct Known {
     /// Who has said so. Another tail knows better.
     by: NodeId,
     held: Option<Volume>,
+    /// Bytes as they were last known, whoever said so.
+    bytes: Option<u64>,
     asked: Vec<Match>,
     asked_at: Instant,
     stored: Vec<Match>,
@@ -30,15 +32,17 @@ impl Samples {
             let fresh = Known {
                 by: node,
                 held: None,
+                bytes: None,
                 asked: Vec::new(),
                 asked_at: now,
                 stored: Vec::new(),
             };
             let known = self.0.entry(sample.partition).or_insert_with(|| fresh.clone());
             if known.by != node {
-                *known = fresh;
+                *known = Known { bytes: known.bytes, ..fresh };
             }
             known.held = sample.held;
+            known.bytes = sample.held.map(|it| it.bytes).or(known.bytes);
             if !sample.asked.is_empty() {
                 (known.asked, known.asked_at) = (sample.asked.clone(), now);
             }
@@ -61,6 +65,12 @@ impl Samples {
     /// How much lies in a partition, as far as that is known.
     pub(super) fn held(&self, partition: &Partition) -> Option<Volume> {
         self.of(partition)?.held
+    }
+
+    /// Bytes in a partition, also as a node said that was its tail before: of its room, not of its
+    /// load, that says as much.
+    pub(super) fn last_held(&self, partition: PartitionId) -> Option<u64> {
+        self.0.get(&partition)?.bytes
     }
 
     /// Where its load lies.

@@ -79,7 +79,12 @@ impl Scene<'_> {
 
     /// The change that cuts a partition there. Its parts are read where that makes the busier of
     /// two nodes less busy, and else where all of it is.
-    fn split_at(&self, partition: &Partition, at: &[Match], shares: &mut Shares) -> Change {
+    pub(super) fn split_at(
+        &self,
+        partition: &Partition,
+        at: &[Match],
+        shares: &mut Shares,
+    ) -> Change {
         let now = partition.tail().unwrap_or_default();
         let rates = self.rates_between(partition, at);
         let cuts = at.iter().zip(rates).map(|(at, Rate { reads, .. })| {
@@ -136,12 +141,7 @@ impl Scene<'_> {
         large.sort_by_key(|(bytes, it)| (Reverse(*bytes), it.id));
         let mut left = self.parts_left;
         let cut = large.into_iter().filter_map(|(bytes, it)| {
-            let points = self.samples.stored(it).unwrap_or_default();
-            let parts =
-                usize::try_from(bytes.div_ceil((self.split_bytes / 2).max(1))).unwrap_or(PARTS_MAX);
-            let least = (points.len() / SIDE_PART).min(points.len() / (2 * parts.max(1)));
-            let wanted = Wanted { parts: parts.clamp(2, PARTS_MAX), least };
-            let at = cuts(points, (it.first, it.last), wanted);
+            let at = self.cuts_by_bytes(it, bytes.div_ceil((self.split_bytes / 2).max(1)));
             if at.is_empty() || at.len() > left {
                 return None;
             }
@@ -149,5 +149,14 @@ impl Scene<'_> {
             Some(self.split_at(it, &at, &mut shares))
         });
         cut.take(SPLITS_OF_NODE).collect()
+    }
+
+    /// Where to cut a partition into about so many parts with as many bytes each.
+    pub(super) fn cuts_by_bytes(&self, partition: &Partition, parts: u64) -> Vec<Match> {
+        let points = self.samples.stored(partition).unwrap_or_default();
+        let parts = usize::try_from(parts).unwrap_or(PARTS_MAX);
+        let least = (points.len() / SIDE_PART).min(points.len() / (2 * parts.max(1)));
+        let wanted = Wanted { parts: parts.clamp(2, PARTS_MAX), least };
+        cuts(points, (partition.first, partition.last), wanted)
     }
 }

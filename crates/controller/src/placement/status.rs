@@ -59,4 +59,8 @@ pub struct NodeBurden {
     pub load: u64,
     /// The same in thousandths of the mean.
     pub permille: u64,
+    /// Thousandths of what it may hold that it holds, of its memory or its disk; not there if
+    /// nothing limits it, or that is not known.
+    #[serde(default)]
+    pub room_permille: Option<u64>,
 }

@@ -13,20 +13,20 @@ const MINUTE: Duration = Duration::from_secs(60);
 /// Reads and writes per second, and bytes, of each of many equal pieces of the match space, in
 /// order. Whatever is asked of a piece is asked of its first match value.
 #[derive(Clone)]
-struct Field {
-    reads: Vec<u64>,
-    writes: Vec<u64>,
-    bytes: Vec<u64>,
+pub(super) struct Field {
+    pub(super) reads: Vec<u64>,
+    pub(super) writes: Vec<u64>,
+    pub(super) bytes: Vec<u64>,
 }
 
 impl Field {
-    fn reads(reads: Vec<u64>) -> Self {
+    pub(super) fn reads(reads: Vec<u64>) -> Self {
         let none = vec![0; reads.len()];
         Self { reads, writes: none.clone(), bytes: none }
     }
 
     /// By Zipf's law, the most popular first.
-    fn zipf(pieces: u64, theta: f64, rate: f64) -> Vec<u64> {
+    pub(super) fn zipf(pieces: u64, theta: f64, rate: f64) -> Vec<u64> {
         let weights: Vec<f64> = (1..=pieces).map(|rank| (rank as f64).powf(-theta)).collect();
         let all: f64 = weights.iter().sum();
         weights.iter().map(|weight| (weight / all * rate) as u64).collect()
@@ -43,7 +43,7 @@ impl Field {
         place(partition.first.0.div_ceil(width)).min(end)..end
     }
 
-    fn sum(&self, of: &[u64], partition: &Partition) -> u64 {
+    pub(super) fn sum(&self, of: &[u64], partition: &Partition) -> u64 {
         of[self.pieces(partition)].iter().sum()
     }
 
@@ -62,7 +62,7 @@ impl Field {
 }
 
 impl World {
-    fn ranged(nodes: u16, replicas: u8) -> Self {
+    pub(super) fn ranged(nodes: u16, replicas: u8) -> Self {
         let mut world = Self::settled(nodes, 1);
         let kind = KeyspaceKind::Range { prefix: Vec::new() };
         let spec = KeyspaceSpec { kind, ..hash("ranged", 1, replicas) };
@@ -73,14 +73,14 @@ impl World {
         world
     }
 
-    fn demand(&self, field: &Field) -> Demand {
+    pub(super) fn demand(&self, field: &Field) -> Demand {
         let partitions = self.map().partitions;
         let of = |it: &Partition| (field.sum(&field.reads, it), field.sum(&field.writes, it));
         partitions.iter().map(|it| (it.id, of(it))).collect()
     }
 
     /// Lives under a load that may move.
-    fn serve_field(&mut self, time: Duration, field: impl Fn(Duration) -> Field) {
+    pub(super) fn serve_field(&mut self, time: Duration, field: impl Fn(Duration) -> Field) {
         let mut known: Option<(Duration, Demand)> = None;
         self.serve_as_it_is(time, |world, since| {
             // Looked at so often.
@@ -100,6 +100,7 @@ impl World {
                     stored: field.points(it, |piece| field.bytes[piece]),
                 };
                 world.member(Member::Node(node.id)).samples = mine.map(sample).collect();
+                world.fill(node.id, &field);
             }
             let demand = world.demand(&field);
             known = Some((since, demand.clone()));
@@ -116,11 +117,11 @@ impl World {
         self.now.since(begin)
     }
 
-    fn count(&self) -> usize {
+    pub(super) fn count(&self) -> usize {
         self.map().partitions.len()
     }
 
-    fn changes(&self) -> [u64; 4] {
+    pub(super) fn changes(&self) -> [u64; 4] {
         let placement = self.status().placement;
         [placement.turns, placement.moves, placement.splits, placement.merges]
     }

@@ -40,6 +40,8 @@ pub(super) struct Obedient {
     pub(super) counts: Vec<PartitionCount>,
     /// What a node says that it holds.
     pub(super) stored: Vec<Stored>,
+    /// What it takes of its machine, if it is a node.
+    pub(super) resources: Resources,
     /// What it says of partitions whose tail it is.
     pub(super) samples: Vec<PartitionSample>,
     /// The hot keys that it has installed.
@@ -91,6 +93,7 @@ impl Obedient {
             claims: None,
             counts: Vec::new(),
             stored: Vec::new(),
+            resources: Resources::default(),
             samples: Vec::new(),
             hot: HotOrder::default(),
             hot_known: Revision::NONE,
@@ -313,7 +316,7 @@ impl Obedient {
             pending: 1,
             waiting: 0,
             busy_us: 0,
-            resources: Resources::default(),
+            resources: self.resources,
             stored: self.stored.clone(),
             samples: self.samples.clone(),
             clock: self.clock_told,

@@ -1,0 +1,202 @@
+//! How full nodes are, and would be.
+
+use super::change::Change;
+use super::owed::Owed;
+use super::samples::Samples;
+use crate::holdings::{Holding, Holdings, in_permille, permille};
+use cluster::{Map, NodeId, PartitionId};
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+/// A node that holds one part in so many of what it may tells what a client's byte takes there: of
+/// one that holds less most may be what any node takes.
+const TELLING_PART: u64 = 4;
+
+/// How full nodes are when all that is under way has come to its end, and what they have given away
+/// is freed. Of nodes that are not in it nothing is known: they never count as full.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Fills(BTreeMap<NodeId, Fill>);
+
+#[derive(Clone, Copy, Debug)]
+struct Fill {
+    holding: Holding,
+    ratio: Ratio,
+}
+
+/// Bytes that a node holds for bytes of clients.
+#[derive(Clone, Copy, Debug, Default)]
+struct Ratio {
+    held: u64,
+    stored: u64,
+}
+
+impl Ratio {
+    /// Of a node that still holds so many bytes which it has given away; `None` if it holds too
+    /// little to tell.
+    fn of(it: &Holding, given: u64) -> Option<Self> {
+        let stored = it.stored.saturating_add(given);
+        let tells = it.held >= it.most / TELLING_PART && stored > 0;
+        tells.then_some(Self { held: it.held, stored })
+    }
+
+    fn plus(self, other: Self) -> Self {
+        Self {
+            held: self.held.saturating_add(other.held),
+            stored: self.stored.saturating_add(other.stored),
+        }
+    }
+
+    /// What so many bytes of clients take; never less than these.
+    fn apply(self, bytes: u64) -> u64 {
+        let taken = u128::from(bytes) * u128::from(self.held);
+        let taken = taken.checked_div(self.stored.into()).unwrap_or(0);
+        u64::try_from(taken).unwrap_or(u64::MAX).max(bytes)
+    }
+}
+
+impl Fills {
+    pub(super) fn new(
+        (map, holdings): (&Map, &Holdings),
+        (samples, owed): (&Samples, &Owed),
+        under_way: &BTreeMap<PartitionId, Change>,
+    ) -> Self {
+        let ratios = holdings.iter().map(|(node, it)| (node, Ratio::of(it, owed.of(*node).0)));
+        let joint = ratios.clone().filter_map(|it| it.1).fold(Ratio::default(), Ratio::plus);
+        let fill = |(node, ratio): (&NodeId, Option<Ratio>)| {
+            let (ratio, mut holding) = (ratio.unwrap_or(joint), *holdings.get(node)?);
+            let (given, freed) = owed.of(*node);
+            let owes = ratio.apply(given).saturating_sub(freed);
+            holding.held = holding.held.saturating_sub(owes);
+            Some((*node, Fill { holding, ratio }))
+        };
+        let mut fills = Self(ratios.filter_map(fill).collect());
+        for partition in &map.partitions {
+            let bytes = samples.last_held(partition.id).unwrap_or(0);
+            match under_way.get(&partition.id) {
+                Some(Change::Move { from, to, .. }) if !partition.members().contains(to) => {
+                    fills.shift((*from, *to), bytes);
+                }
+                // As if it held nothing of it yet.
+                _ => partition.learner().into_iter().for_each(|it| fills.gain(it, bytes)),
+            }
+        }
+        fills
+    }
+
+    /// Bytes of clients go from one node to another.
+    pub(super) fn shift(&mut self, (from, to): (NodeId, NodeId), bytes: u64) {
+        if let Some(Fill { holding, ratio }) = self.0.get_mut(&from) {
+            holding.held = holding.held.saturating_sub(ratio.apply(bytes));
+        }
+        self.gain(to, bytes);
+    }
+
+    fn gain(&mut self, node: NodeId, bytes: u64) {
+        if let Some(Fill { holding, ratio }) = self.0.get_mut(&node) {
+            holding.held = holding.held.saturating_add(ratio.apply(bytes));
+        }
+    }
+
+    /// How full a node is, in thousandths of what it may hold.
+    pub(super) fn permille(&self, node: NodeId) -> Option<u64> {
+        Some(in_permille(self.0.get(&node)?.holding.fullness()))
+    }
+
+    /// Nodes that are at least so full, the fullest first.
+    pub(super) fn from_permille(&self, least: u64) -> Vec<NodeId> {
+        let full = self.0.iter().map(|(node, it)| (Reverse(it.holding.fullness()), *node));
+        let mut full: Vec<_> = full.filter(|(it, _)| it.0 >= permille(least)).collect();
+        full.sort_unstable();
+        full.into_iter().map(|(_, node)| node).collect()
+    }
+
+    /// Whether a node can be given so many bytes of clients.
+    pub(super) fn has_room(&self, node: NodeId, bytes: u64) -> bool {
+        self.0.get(&node).is_none_or(|it| {
+            let held = it.holding.held.saturating_add(it.ratio.apply(bytes));
+            !Holding { held, ..it.holding }.is_no_taker()
+        })
+    }
+
+    /// How full the fuller of two nodes is, in millionths of what it may hold, if so many bytes go
+    /// from one to the other; `None` if the other has no room for them.
+    ///
+    /// Nodes of one machine may share a disk. Each then says that as much of it is free, and a move
+    /// between them makes room for neither: it does only if the other has more free afterwards than
+    /// the one has before.
+    pub(super) fn fuller_after(&self, (from, to): (NodeId, NodeId), bytes: u64) -> Option<u64> {
+        let mut after = self.clone();
+        after.shift((from, to), bytes);
+        let before = self.0.get(&from)?.holding;
+        let [gives, takes] = [from, to].map(|node| after.0.get(&node).map(|it| it.holding));
+        let shares = |it: Holding| before.on_disk && it.on_disk && it.left() < before.left();
+        if !self.has_room(to, bytes) || takes.is_some_and(shares) {
+            return None;
+        }
+        [gives, takes].into_iter().flatten().map(|it| it.fullness()).max()
+    }
+
+    /// Whether so many bytes of clients are at least one part in so many of what a node may hold;
+    /// never if that is not known.
+    pub(super) fn is_part(&self, node: NodeId, bytes: u64, part: u64) -> bool {
+        let fill = self.0.get(&node);
+        fill.is_some_and(|it| it.ratio.apply(bytes).saturating_mul(part) >= it.holding.most)
+    }
+
+    /// How many times bytes of clients have one part in so many of what a node may hold, rounded
+    /// up.
+    pub(super) fn parts(&self, node: NodeId, bytes: u64, part: u64) -> u64 {
+        self.0.get(&node).map_or(1, |it| {
+            let goal = (it.holding.most / part).max(1);
+            it.ratio.apply(bytes).div_ceil(goal)
+        })
+    }
+
+    /// In words.
+    pub(super) fn describe(&self, nodes: &[NodeId]) -> String {
+        let say = |node: &NodeId| {
+            let permille = self.permille(*node)?;
+            Some(format!("node {node} holds {} % of what it may", permille / 10))
+        };
+        nodes.iter().filter_map(say).collect::<Vec<_>>().join(", ")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fills(nodes: &[(u16, Holding)]) -> Fills {
+        let holdings: Holdings = nodes.iter().map(|(id, it)| (NodeId(*id), *it)).collect();
+        let about = (&Samples::default(), &Owed::default());
+        Fills::new((&Map::default(), &holdings), about, &BTreeMap::new())
+    }
+
+    fn holding(held: u64, stored: u64) -> Holding {
+        Holding { held, most: 1_000, on_disk: false, stored }
+    }
+
+    #[test]
+    fn what_bytes_of_clients_take_is_told_by_nodes_that_hold_much() {
+        let fills = fills(&[(1, holding(800, 400)), (2, holding(200, 1)), (3, holding(700, 900))]);
+        let after = |from, to| fills.fuller_after((NodeId(from), NodeId(to)), 100);
+        // 200 bytes at the one, and 1,500 / 1,300 of 100 at the other.
+        assert_eq!(after(1, 2), Some(600_000));
+        assert_eq!(after(3, 2), Some(600_000), "never less than 100");
+        assert_eq!(after(1, 3), None, "it would hold 800");
+        assert_eq!(after(1, 9), Some(600_000), "of which nothing is known");
+        assert!(fills.has_room(NodeId(2), 400) && !fills.has_room(NodeId(2), 500));
+        assert_eq!(fills.from_permille(700), [NodeId(1), NodeId(3)]);
+        assert!(fills.is_part(NodeId(1), 63, 8) && !fills.is_part(NodeId(1), 62, 8));
+        assert_eq!(fills.parts(NodeId(1), 400, 16), 13);
+    }
+
+    #[test]
+    fn a_move_between_nodes_that_may_share_a_disk_makes_no_room() {
+        let on_disk =
+            |held, left| Holding { on_disk: true, most: held + left, ..holding(held, held) };
+        let fills = fills(&[(1, on_disk(900, 100)), (2, on_disk(10, 100)), (3, on_disk(10, 250))]);
+        let after = |to| fills.fuller_after((NodeId(1), NodeId(to)), 50);
+        assert_eq!((after(2), after(3)), (None, Some(850_000)));
+    }
+}
