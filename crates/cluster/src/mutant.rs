@@ -220,6 +220,10 @@ pub enum Mutant {
     NeverRest,
     /// Controller: what a part of a partition is asked for is taken to be known at once.
     InheritCounts,
+    /// Controller: what nodes have to do leaves out what is under way.
+    IgnoreUnderWay,
+    /// Controller: load is evened out however little there is.
+    NoFloor,
     /// Client: a write that is told to ask again is given up as refused.
     StaleIsFinal,
     /// Client: hints go with what is asked for again.
@@ -232,7 +236,7 @@ pub enum Mutant {
 
 impl Mutant {
     /// Every mutant.
-    pub const ALL: [Self; 106] = [
+    pub const ALL: [Self; 108] = [
         Self::ForgetRequests,
         Self::RetryElsewhere,
         Self::IgnoreBase,
@@ -335,6 +339,8 @@ impl Mutant {
         Self::MoveBack,
         Self::NeverRest,
         Self::InheritCounts,
+        Self::IgnoreUnderWay,
+        Self::NoFloor,
         Self::StaleIsFinal,
         Self::RepeatHints,
         Self::CompleteByCount,

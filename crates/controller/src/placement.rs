@@ -43,8 +43,8 @@ use crate::capacity::Weights;
 use crate::decisions::{Decisions, Level};
 use crate::holdings::Holdings;
 use cluster::{
-    HotOrder, Incarnation, Map, MaybeMutant, NodeId, Partition, PartitionId, PartitionSample,
-    SwitchCounters,
+    HotOrder, Incarnation, Map, MaybeMutant, Mutant, NodeId, Partition, PartitionId,
+    PartitionSample, SwitchCounters,
 };
 use decide::{Scene, Shares};
 use fills::Fills;
@@ -276,7 +276,8 @@ impl Placement {
             let is_counted = |id| if known(id) { self.loads.is_settled(id) } else { all_settled };
             self.log.find(before.worst_permille(), is_counted);
         }
-        self.over = if before.is_uneven(self.floor) { self.over.saturating_add(1) } else { 0 };
+        let floor = self.floor(sight.mutant);
+        self.over = if before.is_uneven(floor) { self.over.saturating_add(1) } else { 0 };
     }
 
     /// What is to be changed because nodes are filling: one that is full takes no writes, whatever
@@ -385,10 +386,14 @@ impl Placement {
         }
     }
 
+    fn floor(&self, mutant: MaybeMutant) -> u64 {
+        if mutant.is(Mutant::NoFloor) { 0 } else { self.floor }
+    }
+
     fn scene<'a>(&'a self, sight: &Sight<'a>) -> Scene<'a> {
         Scene {
             now: sight.now,
-            floor: self.floor,
+            floor: self.floor(sight.mutant),
             map: sight.map,
             loads: &self.loads,
             samples: &self.samples,

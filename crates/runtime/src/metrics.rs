@@ -291,6 +291,11 @@ impl Samples {
             Sample::real([it.node.to_string()], ratio)
         });
         self.add(&metric::CONTROLLER_NODE_LOAD_RATIO, rows);
+        let rows = placement.nodes.iter().filter_map(|it| {
+            let ratio = u32::try_from(it.room_permille?).map_or(f64::INFINITY, f64::from) / 1e3;
+            Some(Sample::real([it.node.to_string()], ratio))
+        });
+        self.add(&metric::CONTROLLER_NODE_ROOM_RATIO, rows);
     }
 
     fn add_partitions(&mut self, status: &Status) {

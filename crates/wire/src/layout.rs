@@ -3866,6 +3866,14 @@ pub mod metric {
         labels: &["node"],
         help: "What the node has to do, by what it can bear, against the mean of all nodes, when all that is under way has come to its end.",
     };
+    /// What the node holds of what it may, of its memory or its disk, when all that is under way has come to its end; not there without a limit.
+    pub const CONTROLLER_NODE_ROOM_RATIO: Metric = Metric {
+        name: "keyway_controller_node_room_ratio",
+        kind: Kind::Gauge,
+        unit: Some("ratio"),
+        labels: &["node"],
+        help: "What the node holds of what it may, of its memory or its disk, when all that is under way has come to its end; not there without a limit.",
+    };
     /// Keys by what the controller thinks of them: hot, or pinned by an operator.
     pub const CONTROLLER_HOT_KEYS: Metric = Metric {
         name: "keyway_controller_hot_keys",

@@ -8,7 +8,7 @@ use console::exit::{Failure, Verdict};
 use console::note;
 use console::out;
 use console::shared::Shared;
-use controller::{NodeBurden, PartitionRate, PlacementDecision, PlacementStatus, Status};
+use controller::{NodeBurden, PartitionRate, PlacementDecision, PlacementStatus, Purpose, Status};
 use runtime::admin::{Merge, Move, Split};
 use runtime::clock::Clock;
 use std::cmp::Reverse;
@@ -25,6 +25,9 @@ const BAR_WIDTH: usize = 30;
 /// that it is a member of. The controller evens that out: it has another member of a chain answer
 /// reads, or moves a replica to another node. It begins when a node has more than 1.25 times the
 /// mean for a few samples in a row, and goes on until nobody has more than 1.05 times.
+///
+/// A node that holds 80 % of what it may (`full`: of its memory or its disk) gives replicas to nodes
+/// with room, before anything is evened out, and no replica moves to one that would then hold 75 %.
 ///
 /// A partition that was changed is left alone for 10 seconds, then for 20, and so on to ten
 /// minutes, and no replica goes back to a node that it left less than ten minutes ago.
@@ -54,8 +57,10 @@ enum Command {
     Plan,
     /// Show what was decided lately and what came of it; exit code 1 if nothing was.
     ///
-    /// `busiest` is what the node with most to do had, as a multiple of the mean: when it was
-    /// decided, as it was predicted, and as it was found when all of it had been carried out.
+    /// `for` is what it was for: to even out load, to make room at nodes that are nearly full, or to
+    /// fit sizes: to split what is large and merge what is small. `busiest` is what the node with
+    /// most to do had, as a multiple of the mean: when it was decided, as it was predicted, and as
+    /// it was found when all of it had been carried out.
     #[command(after_help = "Example:\n  keyway placement log --json")]
     Log,
     /// Move a replica of a partition to another node.
@@ -182,7 +187,7 @@ fn plan(status: &Status, shared: &Shared) -> Result<Verdict, Failure> {
         return Ok(verdict);
     }
     if planned.is_empty() {
-        note!("keyway: load is as even as these chains can make it");
+        note!("keyway: load is as even as these chains can make it, and no node needs room");
         return Ok(verdict);
     }
     for change in planned {
@@ -206,15 +211,22 @@ fn log(status: &Status, shared: &Shared) -> Result<Verdict, Failure> {
         }
         return Ok(Verdict::Yes);
     }
-    let head = ["ago", "busiest", "predicted", "found", "change"];
+    let head = ["ago", "for", "busiest", "predicted", "found", "change"];
     let mut rows = vec![head.map(str::to_owned).to_vec()];
     let now = Clock::new().now().unix_ms().max(status.at_ms);
     for it in decisions {
-        let PlacementDecision { at_ms, saw_permille, changes, predicted_permille, .. } = it;
+        let PlacementDecision { at_ms, purpose, saw_permille, changes, predicted_permille, .. } =
+            it;
+        let purpose = match purpose {
+            Purpose::Load => "load",
+            Purpose::Room => "room",
+            Purpose::Size => "size",
+        };
         let found = it.found_permille.map_or_else(|| "-".to_owned(), ratio);
         let ago = now.saturating_sub(*at_ms);
         let mut first = [
             format!("{}.{} s", ago / 1_000, ago % 1_000 / 100),
+            purpose.to_owned(),
             ratio(*saw_permille),
             ratio(*predicted_permille),
             found,
@@ -239,12 +251,14 @@ fn print_json(value: &impl serde::Serialize) -> Result<(), Failure> {
 }
 
 fn nodes(nodes: &[NodeBurden]) -> String {
-    let head = ["node", "requests/s", "of the mean", ""];
+    let head = ["node", "full", "requests/s", "of the mean", ""];
     let mut rows = vec![head.map(str::to_owned).to_vec()];
     let most = nodes.iter().map(|it| it.load).max().unwrap_or(0);
     for it in nodes {
+        let full = it.room_permille.map(|permille| format!("{} %", permille / 10));
         rows.push(vec![
             it.node.to_string(),
+            full.unwrap_or_else(|| "-".to_owned()),
             grouped(it.load),
             ratio(it.permille),
             bar(it.load, most, BAR_WIDTH),

@@ -170,7 +170,9 @@ impl<'a> Scene<'a> {
                 let borne = shares.as_borne(*node, self.load(partition, *node));
                 *shares.nodes.entry(*node).or_default() += borne;
             }
-            if let Some(change) = self.under_way.get(&partition.id) {
+            if let Some(change) = self.under_way.get(&partition.id)
+                && !self.mutant.is(Mutant::IgnoreUnderWay)
+            {
                 self.apply(&mut shares, partition, change);
             }
         }

@@ -23,6 +23,20 @@ struct Fill {
     ratio: Ratio,
 }
 
+impl Fill {
+    /// With so many bytes of clients more.
+    fn with(&self, bytes: u64) -> Holding {
+        let held = self.holding.held.saturating_add(self.ratio.apply(bytes));
+        Holding { held, ..self.holding }
+    }
+
+    /// With so many less.
+    fn without(&self, bytes: u64) -> Holding {
+        let held = self.holding.held.saturating_sub(self.ratio.apply(bytes));
+        Holding { held, ..self.holding }
+    }
+}
+
 /// Bytes that a node holds for bytes of clients.
 #[derive(Clone, Copy, Debug, Default)]
 struct Ratio {
@@ -85,15 +99,15 @@ impl Fills {
 
     /// Bytes of clients go from one node to another.
     pub(super) fn shift(&mut self, (from, to): (NodeId, NodeId), bytes: u64) {
-        if let Some(Fill { holding, ratio }) = self.0.get_mut(&from) {
-            holding.held = holding.held.saturating_sub(ratio.apply(bytes));
+        if let Some(fill) = self.0.get_mut(&from) {
+            fill.holding = fill.without(bytes);
         }
         self.gain(to, bytes);
     }
 
     fn gain(&mut self, node: NodeId, bytes: u64) {
-        if let Some(Fill { holding, ratio }) = self.0.get_mut(&node) {
-            holding.held = holding.held.saturating_add(ratio.apply(bytes));
+        if let Some(fill) = self.0.get_mut(&node) {
+            fill.holding = fill.with(bytes);
         }
     }
 
@@ -112,10 +126,7 @@ impl Fills {
 
     /// Whether a node can be given so many bytes of clients.
     pub(super) fn has_room(&self, node: NodeId, bytes: u64) -> bool {
-        self.0.get(&node).is_none_or(|it| {
-            let held = it.holding.held.saturating_add(it.ratio.apply(bytes));
-            !Holding { held, ..it.holding }.is_no_taker()
-        })
+        self.0.get(&node).is_none_or(|it| !it.with(bytes).is_no_taker())
     }
 
     /// How full the fuller of two nodes is, in millionths of what it may hold, if so many bytes go
@@ -125,15 +136,13 @@ impl Fills {
     /// between them makes room for neither: it does only if the other has more free afterwards than
     /// the one has before.
     pub(super) fn fuller_after(&self, (from, to): (NodeId, NodeId), bytes: u64) -> Option<u64> {
-        let mut after = self.clone();
-        after.shift((from, to), bytes);
-        let before = self.0.get(&from)?.holding;
-        let [gives, takes] = [from, to].map(|node| after.0.get(&node).map(|it| it.holding));
-        let shares = |it: Holding| before.on_disk && it.on_disk && it.left() < before.left();
-        if !self.has_room(to, bytes) || takes.is_some_and(shares) {
-            return None;
-        }
-        [gives, takes].into_iter().flatten().map(|it| it.fullness()).max()
+        let gives = self.0.get(&from)?;
+        let left = gives.without(bytes).fullness();
+        let Some(takes) = self.0.get(&to) else { return Some(left) };
+        let (before, after) = (gives.holding, takes.with(bytes));
+        let may_share = before.on_disk && after.on_disk;
+        let helps = !may_share || after.left() >= before.left();
+        (!after.is_no_taker() && helps).then(|| left.max(after.fullness()))
     }
 
     /// Whether so many bytes of clients are at least one part in so many of what a node may hold;

@@ -103,12 +103,13 @@ const CONTROLLER_METRICS: [Metric; 14] = [
 
 /// These have samples only once something was asked, while something is copied, or keys are hot,
 /// with a limit or a disk, or when replicas were compared.
-const COPY_METRICS: [Metric; 10] = [
+const COPY_METRICS: [Metric; 11] = [
     metric::NODE_LATENCY_SECONDS,
     metric::NODE_MEMORY_MAX_BYTES,
     metric::NODE_DISK_FREE_BYTES,
     metric::NODE_DISK_FLOOR_BYTES,
     metric::NODE_DISK_USED_BYTES,
+    metric::CONTROLLER_NODE_ROOM_RATIO,
     metric::CONTROLLER_COPY_RATIO,
     metric::CONTROLLER_COPY_BYTES,
     metric::CONTROLLER_VERIFIED_AGE_SECONDS,

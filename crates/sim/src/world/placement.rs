@@ -1,12 +1,15 @@
 //! Looking at what a controller changes because of the load (G7 of the promises): nothing goes
 //! back, and nothing changes too often.
 
+mod shares;
+
 use super::{Unit, World};
 use crate::actor::ORDERED_KEYS;
 use crate::role::Role;
 use cluster::{Keyspace, Map, NodeId, Partition, PartitionId};
-use controller::{Controller, PlacementChange, PlacementDecision};
+use controller::{Controller, PlacementChange, PlacementDecision, Purpose};
 use machine::Instant;
+use shares::Evening;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -17,6 +20,9 @@ const REST: Duration = Duration::from_secs(10);
 /// A part is counted for so long before anything is decided about it: two samples are thrown away
 /// and four taken, the first of them of no more than its beginning.
 const COUNTED: Duration = Duration::from_millis(2_400);
+
+/// After so long it is not expected any more what a part is asked for, but counted.
+const EXPECTED: Duration = Duration::from_secs(10);
 
 /// Parts that there may be for each node because of load: each has at least so small a part of what
 /// a node ought to have, when it is cut.
@@ -35,6 +41,8 @@ pub(super) struct Placed {
     changes: BTreeMap<(PartitionId, Kind), (u32, Instant)>,
     /// Since when partitions are there, and whether they were made of others.
     there: BTreeMap<PartitionId, (Instant, bool)>,
+    /// How partitions lay before.
+    map: Map,
 }
 
 /// Kinds of changes after each of which a partition is left alone.
@@ -58,18 +66,28 @@ impl Placed {
         }
     }
 
-    /// Looks at what is new. Says how many turns, moves and splits that is, and what should not
-    /// be.
-    fn look(&mut self, now: Instant, controller: &Controller) -> ([u64; 3], Vec<String>) {
+    /// Looks at what is new, at the controller's own time too. Says how many turns, moves and splits
+    /// that is, and what should not be.
+    fn look(
+        &mut self,
+        (now, local): (Instant, Instant),
+        controller: &Controller,
+        floor: u64,
+    ) -> ([u64; 3], Vec<String>) {
         let (mut counts, mut wrong) = ([0; 3], Vec::new());
         self.look_at_map(now, controller.map(), &mut wrong);
         if self.seen == controller.placements_noted() {
+            self.keep(controller.map());
             return (counts, wrong);
         }
         for decision in controller.placements_since(self.seen) {
-            let PlacementDecision { changes, saw_permille, predicted_permille, .. } = decision;
-            if predicted_permille > saw_permille {
-                wrong.push(format!("load is to become less even: {decision:?}"));
+            let PlacementDecision { purpose, changes, saw_permille, predicted_permille, .. } =
+                decision;
+            if *purpose == Purpose::Load {
+                wrong.extend(self.look_at_load((now, local), controller, (changes, floor)));
+                if predicted_permille > saw_permille {
+                    wrong.push(format!("load is to become less even: {decision:?}"));
+                }
             }
             for change in changes {
                 wrong.extend(self.take(now, change));
@@ -82,7 +100,40 @@ impl Placed {
             }
         }
         self.seen = controller.placements_noted();
+        self.keep(controller.map());
         (counts, wrong)
+    }
+
+    fn keep(&mut self, map: &Map) {
+        if self.map.revision != map.revision {
+            self.map = map.clone();
+        }
+    }
+
+    /// Looks whether changes because of the load go by what has been decided before them. Whether
+    /// partitions lay as they did before or do now when that was decided is all the same, if it is
+    /// wrong either way.
+    fn look_at_load(
+        &self,
+        (now, local): (Instant, Instant),
+        controller: &Controller,
+        (changes, floor): (&[PlacementChange], u64),
+    ) -> Option<String> {
+        let status = controller.status(local).placement;
+        let is_new = |it: &PlacementChange| changes.iter().any(|new| new == it);
+        let under_way: Vec<PlacementChange> =
+            status.under_way.iter().filter(|it| !is_new(it)).cloned().collect();
+        // What parts are asked for is expected first, which is not said.
+        let is_shift = |it: &PlacementChange| {
+            matches!(it, PlacementChange::Turn { .. } | PlacementChange::Move { .. })
+        };
+        let young = self.there.values().any(|(at, made)| *made && now.since(*at) < EXPECTED);
+        if young || !under_way.iter().chain(changes).all(is_shift) {
+            return None;
+        }
+        let evening = Evening { rates: &status.partitions, under_way: &under_way, floor };
+        let wrong = evening.wrong(&self.map, changes);
+        wrong.and_then(|_| evening.wrong(controller.map(), changes))
     }
 
     fn take(&mut self, now: Instant, change: &PlacementChange) -> Option<String> {
@@ -148,10 +199,11 @@ impl World {
 
     /// Looks at what a controller has changed because of the load.
     pub(super) fn look_at_placement(&mut self, index: usize) {
-        let now = self.now;
+        let (now, floor) = (self.now, self.options.load_floor);
+        let local = self.process(self.role_of_unit(Unit::Master(index))).clock.clone().read(now);
         let Some(master) = self.controllers.get_mut(index) else { return };
         let Some(machine) = &master.machine else { return };
-        let ([turns, moves, cuts], wrong) = master.placed.look(now, machine);
+        let ([turns, moves, cuts], wrong) = master.placed.look((now, local), machine, floor);
         self.stats.turns += turns;
         self.stats.moves += moves;
         self.stats.splits += cuts;
