@@ -267,8 +267,7 @@ impl Placement {
     fn take_stock(&mut self, sight: &Sight<'_>, before: &Shares) {
         self.rests.forget_old(sight.now);
         self.samples.keep(sight.map);
-        let left = self.owed.note(sight.now, (sight.map, sight.holdings), &self.samples);
-        left.into_iter().for_each(|it| self.rests.note_left(sight.now, it));
+        self.owed.note(sight.now, (sight.map, sight.holdings), &self.samples);
         self.quiet.note(sight.now, sight.map, &self.loads, self.floor);
         if sight.under_way.is_empty() {
             let known = |id: PartitionId| sight.map.partitions.iter().any(|it| it.id == id);

@@ -41,15 +41,14 @@ impl Debt {
 }
 
 impl Owed {
-    /// Looks who has a replica no more, and who has freed something. Says which nodes have left
-    /// which partitions.
+    /// Looks who has a replica no more, and who has freed something.
     pub(super) fn note(
         &mut self,
         now: Instant,
         (map, holdings): (&Map, &Holdings),
         samples: &Samples,
-    ) -> Vec<(PartitionId, NodeId)> {
-        let (before, mut all_left) = (std::mem::take(&mut self.members), Vec::new());
+    ) {
+        let before = std::mem::take(&mut self.members);
         for partition in &map.partitions {
             let members = partition.members();
             // What is made of others lies at the same nodes.
@@ -59,7 +58,6 @@ impl Owed {
                 let debt = self.nodes.entry(*node).or_insert(Debt { given: 0, freed: 0, until });
                 debt.given += samples.last_held(partition.id).unwrap_or(0);
                 debt.until = until;
-                all_left.push((partition.id, *node));
             }
             self.members.insert(partition.id, members.to_vec());
         }
@@ -70,7 +68,6 @@ impl Owed {
             debt.freed += fell.map_or(0, |(before, after)| before.saturating_sub(*after));
         }
         self.nodes.retain(|_, debt| now < debt.until && !debt.is_paid());
-        all_left
     }
 
     /// Bytes, as clients wrote them, that a node has given away and not freed all of; and bytes, as

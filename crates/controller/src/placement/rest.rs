@@ -62,13 +62,8 @@ impl Rests {
             rests.insert(id, Rest { until: now + length, length });
         }
         if let Change::Move { partition, from, .. } = *change {
-            self.note_left(now, (partition, from));
+            self.left.insert((partition, from), now);
         }
-    }
-
-    /// A node gives up its replica of a partition, for whatever reason.
-    pub(super) fn note_left(&mut self, now: Instant, (partition, node): (PartitionId, NodeId)) {
-        self.left.insert((partition, node), now);
     }
 
     /// Whether a partition is left alone.

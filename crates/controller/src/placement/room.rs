@@ -23,7 +23,7 @@ pub(super) const PIECES: u64 = 16;
 /// mean: some always has.
 const WORTH_PART: u64 = 2;
 
-/// Samples in which nothing can be done for a node before that is said: in fewer not all nodes have
+/// Samples in a row in which nothing can be done for a node before that is said: in fewer not all nodes have
 /// said what they hold.
 const STUCK_SAMPLES: u8 = 16;
 
@@ -37,15 +37,18 @@ pub(super) struct Relief {
     pub(super) stuck: BTreeSet<NodeId>,
 }
 
-/// Nodes that are filling, and in how many samples nothing could be done for them, until they have
-/// room again.
+/// Nodes that are filling, and in how many samples in a row nothing could be done for them; those of
+/// which that was said, until they have room again.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Stuck(BTreeMap<NodeId, u8>);
 
 impl Stuck {
     /// Takes what another sample has shown; says for which nodes nothing can be done, each once.
     pub(super) fn note(&mut self, stuck: &BTreeSet<NodeId>, fills: &Fills) -> Vec<NodeId> {
-        self.0.retain(|node, _| !fills.has_room(*node, 0));
+        self.0.retain(|node, samples| {
+            let told = *samples >= STUCK_SAMPLES && !fills.has_room(*node, 0);
+            told || stuck.contains(node)
+        });
         let news = stuck.iter().filter(|node| {
             let samples = self.0.entry(**node).or_default();
             *samples = samples.saturating_add(1);
@@ -81,7 +84,10 @@ impl Scene<'_> {
             } else if let Some(change) = self.split_off(node, (&fills, left), &going) {
                 change
             } else {
-                relief.stuck.insert(node);
+                let mut large = self.held_by(node).filter(|it| self.is_large(it, node, &fills));
+                if !large.any(|it| self.waits(it, &going)) {
+                    relief.stuck.insert(node);
+                }
                 continue;
             };
             match change {
@@ -167,6 +173,16 @@ impl Scene<'_> {
         self.map.partitions.iter().filter(move |it| it.members().contains(&node))
     }
 
+    /// Whether a partition can be split for want of room at a node.
+    fn is_large(&self, it: &Partition, node: NodeId, fills: &Fills) -> bool {
+        fills.is_part(node, self.bytes(it.id), SPLIT_PART)
+    }
+
+    /// Whether it is not to be split yet. One that has just moved need not rest: nothing is copied.
+    fn waits(&self, it: &Partition, going: &Going) -> bool {
+        !self.is_free(it, &going.partitions) || self.rests.was_cut(self.now, it.id)
+    }
+
     /// The split of what is too large to be moved, if somebody has room for a part.
     fn split_off(
         &self,
@@ -174,14 +190,10 @@ impl Scene<'_> {
         (fills, left): (&Fills, usize),
         going: &Going,
     ) -> Option<Change> {
-        // One that has just moved need not rest: nothing is copied.
-        let mine = self.held_by(node).filter(|it| self.is_free(it, &going.partitions));
+        let mine = self.held_by(node).filter(|it| self.is_large(it, node, fills));
         let mut large: Vec<(u64, &Partition)> = mine
+            .filter(|it| !self.waits(it, going) && (self.can_be_remade)(it))
             .map(|it| (self.bytes(it.id), it))
-            .filter(|(bytes, it)| {
-                let can = (self.can_be_remade)(it) && !self.rests.was_cut(self.now, it.id);
-                can && fills.is_part(node, *bytes, SPLIT_PART)
-            })
             .collect();
         large.sort_by_key(|(bytes, it)| (Reverse(*bytes), it.id));
         large.into_iter().find_map(|(bytes, it)| {

@@ -2,9 +2,8 @@
 
 use super::growing::Field;
 use super::world::World;
-use crate::Purpose;
+use crate::{PlacementChange, Purpose};
 use cluster::{Member, NodeId, Partition, PartitionId, Resources, Stored, Volume};
-use machine::Instant;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -41,8 +40,10 @@ impl World {
             _ => 1_000,
         };
         let here = map.partitions.iter().filter(|p| it.holds(p.id, now, forgetting));
-        let bytes = here.map(|p| field.sum(&field.bytes, p) * copied(p) / 1_000).sum();
-        let held = Volume { keys: 1, bytes };
+        let bytes: u64 = here.map(|p| field.sum(&field.bytes, p) * copied(p) / 1_000).sum();
+        let mine = map.partitions.iter().filter(|p| p.members().contains(&node));
+        let stored = mine.map(|p| field.sum(&field.bytes, p)).sum();
+        let held = Volume { keys: 1, bytes: stored };
         let Some(keyspace) = map.keyspaces.first().map(|it| it.id) else { return };
         let it = self.member(Member::Node(node));
         if it.resources.memory_max.is_some() {
@@ -149,21 +150,24 @@ fn load_and_room_do_not_undo_what_the_other_has_done() {
         field.bytes = vec![piece; PIECES];
         field
     };
-    let mut left: BTreeMap<(PartitionId, NodeId), Instant> = BTreeMap::new();
+    let mut left: BTreeMap<(PartitionId, NodeId), u64> = BTreeMap::new();
     let mut before: BTreeMap<PartitionId, BTreeSet<NodeId>> = BTreeMap::new();
     for second in 0..1_200 {
         world.serve_field(SECOND, |_| at(second * SECOND));
-        let map = world.map();
-        for it in &map.partitions {
+        for it in world.status().placement.decisions {
+            let moves = it.changes.iter().filter_map(|change| match change {
+                PlacementChange::Move { partition, from, .. } => Some((*partition, *from)),
+                _ => None,
+            });
+            left.extend(moves.map(|gone| (gone, it.at_ms)));
+        }
+        for it in world.map().partitions {
             let members: BTreeSet<NodeId> = it.members().iter().copied().collect();
             let was = before.get(&it.id).unwrap_or(&members);
-            for node in was.difference(&members) {
-                left.insert((it.id, *node), world.now);
-            }
             for node in members.difference(was) {
-                let gone = left.get(&(it.id, *node)).map(|at| world.now.since(*at));
-                let back = gone.is_some_and(|gone| gone < 10 * MINUTE);
-                assert!(!back, "{}: back at node {node} after {gone:?}", it.id);
+                let left_at = left.get(&(it.id, *node)).copied().unwrap_or(0);
+                let back = left_at > 0 && world.now.unix_ms() < left_at + 600_000;
+                assert!(!back, "{}: back at node {node}, which it left at {left_at}", it.id);
             }
             before.insert(it.id, members);
         }
@@ -217,6 +221,23 @@ fn one_key_that_fills_a_node_moves_nowhere_and_that_is_said_once() {
     world.serve_field(3 * MINUTE, |_| field.clone());
     assert_eq!((world.changes(), world.count()), ([0; 4], 1));
     assert_eq!(despaired(&world).len(), 1, "{:#?}", world.status().decisions);
+}
+
+#[test]
+fn a_store_that_frees_late_gives_away_no_more_than_it_has_to() {
+    let mut world = World::with_keyspace(4, 1, 16, 1);
+    world.forgetting = 2 * MINUTE;
+    let piece = MOST / 1_000 * 215 * 16 * 10 / TAKES / PIECES as u64;
+    for (node, most) in (0..).zip([MOST, 4 * MOST, 4 * MOST, 4 * MOST]) {
+        world.member(Member::Node(NodeId(node))).resources.memory_max = Some(most);
+    }
+    let field = appended(PIECES, piece);
+    for _ in 0..5 {
+        world.serve_field(MINUTE, |_| field.clone());
+        let now = (world.replicas_held()[0], world.moves_for_room());
+        assert_eq!(now, (3, 1), "{:?} {:#?}", world.filled(), world.status().decisions);
+    }
+    assert!((600..700).contains(&world.filled()[0]), "{:?}", world.filled());
 }
 
 #[test]
