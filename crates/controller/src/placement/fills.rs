@@ -74,11 +74,12 @@ impl Fills {
         (samples, owed): (&Samples, &Owed),
         under_way: &BTreeMap<PartitionId, Change>,
     ) -> Self {
-        let ratios = holdings.iter().map(|(node, it)| (node, Ratio::of(it, owed.of(*node).0)));
+        let ratios =
+            holdings.iter().map(|(node, it)| (node, Ratio::of(it, owed.of(*node, it.held).0)));
         let joint = ratios.clone().filter_map(|it| it.1).fold(Ratio::default(), Ratio::plus);
         let fill = |(node, ratio): (&NodeId, Option<Ratio>)| {
             let (ratio, mut holding) = (ratio.unwrap_or(joint), *holdings.get(node)?);
-            let (given, freed) = owed.of(*node);
+            let (given, freed) = owed.of(*node, holding.held);
             let owes = ratio.apply(given).saturating_sub(freed);
             holding.held = holding.held.saturating_sub(owes);
             Some((*node, Fill { holding, ratio }))
@@ -117,7 +118,7 @@ impl Fills {
     }
 
     /// Nodes that are at least so full, the fullest first.
-    pub(super) fn from_permille(&self, least: u64) -> Vec<NodeId> {
+    pub(super) fn at_least(&self, least: u64) -> Vec<NodeId> {
         let full = self.0.iter().map(|(node, it)| (Reverse(it.holding.fullness()), *node));
         let mut full: Vec<_> = full.filter(|(it, _)| it.0 >= permille(least)).collect();
         full.sort_unstable();
@@ -195,7 +196,7 @@ mod tests {
         assert_eq!(after(1, 3), None, "it would hold 800");
         assert_eq!(after(1, 9), Some(600_000), "of which nothing is known");
         assert!(fills.has_room(NodeId(2), 400) && !fills.has_room(NodeId(2), 500));
-        assert_eq!(fills.from_permille(700), [NodeId(1), NodeId(3)]);
+        assert_eq!(fills.at_least(700), [NodeId(1), NodeId(3)]);
         assert!(fills.is_part(NodeId(1), 63, 8) && !fills.is_part(NodeId(1), 62, 8));
         assert_eq!(fills.parts(NodeId(1), 400, 16), 13);
     }

@@ -70,10 +70,13 @@ impl Owed {
         self.nodes.retain(|_, debt| now < debt.until && !debt.is_paid());
     }
 
-    /// Bytes, as clients wrote them, that a node has given away and not freed all of; and bytes, as
-    /// it holds them, that it has freed of these.
-    pub(super) fn of(&self, node: NodeId) -> (u64, u64) {
-        self.nodes.get(&node).map_or((0, 0), |it| (it.given, it.freed))
+    /// Bytes, as clients wrote them, that a node has given away and not freed all of, if it holds so
+    /// many now; and bytes, as it holds them, that it has freed of these.
+    pub(super) fn of(&self, node: NodeId, held: u64) -> (u64, u64) {
+        let Some(debt) = self.nodes.get(&node) else { return (0, 0) };
+        let fell = self.held.get(&node).map_or(0, |before| before.saturating_sub(held));
+        let debt = Debt { freed: debt.freed.saturating_add(fell), ..*debt };
+        if debt.is_paid() { (0, 0) } else { (debt.given, debt.freed) }
     }
 }
 
@@ -101,16 +104,19 @@ mod tests {
             let mut note = |now: Instant, node, held: u64| {
                 let holding = Holding { held, most: 1_000, on_disk: true, stored: held };
                 owed.note(now, (&map(node), &[(NODE, holding)].into()), &samples);
-                owed.of(NODE)
+                (owed.of(NODE, held), owed.of(NODE, held - 60))
             };
-            assert_eq!(note(now, 1, 800), (0, 0));
-            assert_eq!(note(now, 2, 820), (100, 0), "more has come, and nothing was freed");
-            assert_eq!(note(now, 2, 780), (100, 40));
+            let none = ((0, 0), (0, 0));
+            assert_eq!(note(now, 1, 800), none);
+            let (owes, soon) = note(now, 2, 820);
+            assert_eq!(owes, (100, 0), "more has come, and nothing was freed");
+            assert_eq!(soon, (100, 60), "as soon as it says so");
+            assert_eq!(note(now, 2, 780), ((100, 40), (0, 0)));
             if frees {
-                assert_eq!(note(now, 2, 730), (0, 0));
+                assert_eq!(note(now, 2, 730), none);
             }
             now = now + OWED_FOR;
-            assert_eq!(note(now, 2, 900), (0, 0));
+            assert_eq!(note(now, 2, 900), none);
         }
     }
 }

@@ -72,7 +72,7 @@ impl Scene<'_> {
         let mut fills = self.fills.clone();
         let (mut relief, mut left) = (Relief::default(), self.parts_left);
         let mut going = self.going();
-        for node in self.fills.from_permille(FILLING_PERMILLE) {
+        for node in self.fills.at_least(FILLING_PERMILLE) {
             if going.nodes.contains(&node) || relief.changes.len() == CHANGES_MAX {
                 continue;
             }
