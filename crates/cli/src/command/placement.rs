@@ -26,8 +26,9 @@ const BAR_WIDTH: usize = 30;
 /// reads, or moves a replica to another node. It begins when a node has more than 1.25 times the
 /// mean for a few samples in a row, and goes on until nobody has more than 1.05 times.
 ///
-/// A node that holds 80 % of what it may (`full`: of its memory or its disk) gives replicas to nodes
-/// with room, before anything is evened out, and no replica moves to one that would then hold 75 %.
+/// A node that holds 80 % of what it may (`full`: of its memory or its disk) gives replicas to
+/// nodes with room, before anything is evened out, and no replica moves to one that would then hold
+/// 75 %.
 ///
 /// A partition that was changed is left alone for 10 seconds, then for 20, and so on to ten
 /// minutes, and no replica goes back to a node that it left less than ten minutes ago.
@@ -57,10 +58,10 @@ enum Command {
     Plan,
     /// Show what was decided lately and what came of it; exit code 1 if nothing was.
     ///
-    /// `for` is what it was for: to even out load, to make room at nodes that are nearly full, or to
-    /// fit sizes: to split what is large and merge what is small. `busiest` is what the node with
-    /// most to do had, as a multiple of the mean: when it was decided, as it was predicted, and as
-    /// it was found when all of it had been carried out.
+    /// `for` is what it was for: to even out load, to make room at nodes that are nearly full, or
+    /// to fit sizes: to split what is large and merge what is small. `busiest` is what the node
+    /// with most to do had, as a multiple of the mean: when it was decided, as it was predicted,
+    /// and as it was found when all of it had been carried out.
     #[command(after_help = "Example:\n  keyway placement log --json")]
     Log,
     /// Move a replica of a partition to another node.

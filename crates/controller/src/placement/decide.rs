@@ -135,8 +135,8 @@ pub(crate) struct Burdens<'a> {
 }
 
 impl Burdens<'_> {
-    /// Whether a replica can go from one node to another, which has room for it and then has no more
-    /// to do than the one had.
+    /// Whether a replica can go from one node to another, which has room for it and then has no
+    /// more to do than the one had.
     pub(crate) fn can_move(&self, partition: &Partition, (from, to): (NodeId, NodeId)) -> bool {
         let Self { scene, shares, .. } = self;
         let load = scene.load(partition, from);

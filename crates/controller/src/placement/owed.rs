@@ -70,8 +70,8 @@ impl Owed {
         self.nodes.retain(|_, debt| now < debt.until && !debt.is_paid());
     }
 
-    /// Bytes, as clients wrote them, that a node has given away and not freed all of, if it holds so
-    /// many now; and bytes, as it holds them, that it has freed of these.
+    /// Bytes, as clients wrote them, that a node has given away and not freed all of, if it holds
+    /// so many now; and bytes, as it holds them, that it has freed of these.
     pub(super) fn of(&self, node: NodeId, held: u64) -> (u64, u64) {
         let Some(debt) = self.nodes.get(&node) else { return (0, 0) };
         let fell = self.held.get(&node).map_or(0, |before| before.saturating_sub(held));

@@ -23,8 +23,8 @@ pub(super) const PIECES: u64 = 16;
 /// mean: some always has.
 const WORTH_PART: u64 = 2;
 
-/// Samples in a row in which nothing can be done for a node before that is said: in fewer not all nodes have
-/// said what they hold.
+/// Samples in a row in which nothing can be done for a node before that is said: in fewer not all
+/// nodes have said what they hold.
 const STUCK_SAMPLES: u8 = 16;
 
 /// What makes room.
@@ -37,8 +37,8 @@ pub(super) struct Relief {
     pub(super) stuck: BTreeSet<NodeId>,
 }
 
-/// Nodes that are filling, and in how many samples in a row nothing could be done for them; those of
-/// which that was said, until they have room again.
+/// Nodes that are filling, and in how many samples in a row nothing could be done for them; those
+/// of which that was said, until they have room again.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Stuck(BTreeMap<NodeId, u8>);
 

@@ -66,8 +66,8 @@ impl Placed {
         }
     }
 
-    /// Looks at what is new, at the controller's own time too. Says how many turns, moves and splits
-    /// that is, and what should not be.
+    /// Looks at what is new, at the controller's own time too. Says how many turns, moves and
+    /// splits that is, and what should not be.
     fn look(
         &mut self,
         (now, local): (Instant, Instant),
