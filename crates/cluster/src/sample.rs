@@ -16,6 +16,10 @@ pub struct PartitionSample {
     /// of the load. Only of the busiest partitions.
     #[serde(default)]
     pub asked: Vec<Match>,
+    /// How long ago the first of these requests came at the earliest, in milliseconds: what has
+    /// changed since then they need not tell.
+    #[serde(default)]
+    pub asked_age_ms: u64,
     /// Match values of keys with a value, in order; between each and the next lies about the same
     /// number of bytes. Only of the largest partitions.
     #[serde(default)]

@@ -17,6 +17,9 @@ const SAMPLES: usize = 4;
 /// That of a load that goes up and down is the mean of so many.
 const HISTORY: usize = 16;
 
+/// Requests per second by which samples of a load differ that does not change.
+const CHANCE: u64 = 100;
+
 /// Samples that say nothing of a partition after it has changed: it was closed, and what clients
 /// sent again comes all at once.
 const UNSETTLED: u8 = 2;
@@ -56,6 +59,8 @@ struct Counted {
     /// How many there were, and how many of them since it changed.
     taken: usize,
     fresh: usize,
+    /// When its load last became another.
+    changed: Option<Instant>,
     /// Samples that are still to be left out.
     unsettled: u8,
 }
@@ -107,7 +112,7 @@ impl Rate {
 impl Counted {
     fn new(epoch: Epoch, counted: Rate) -> Self {
         let (samples, unsettled) = ([Rate::default(); HISTORY], UNSETTLED);
-        Self { epoch, counted, samples, taken: 0, fresh: 0, unsettled }
+        Self { epoch, counted, samples, taken: 0, fresh: 0, changed: None, unsettled }
     }
 
     /// The partition was changed, or somebody else counts. What it was asked for before still says
@@ -116,7 +121,8 @@ impl Counted {
         (self.fresh, self.unsettled) = (0, UNSETTLED);
     }
 
-    fn take(&mut self, sample: Rate) {
+    /// Takes a sample of the time since an instant.
+    fn take(&mut self, since: Instant, sample: Rate) {
         if self.unsettled > 0 {
             self.unsettled -= 1;
             return;
@@ -126,6 +132,9 @@ impl Counted {
         }
         self.taken += 1;
         self.fresh += 1;
+        if self.since_it_changed() == Some(1) {
+            self.changed = Some(since);
+        }
     }
 
     fn is_settled(&self) -> bool {
@@ -149,6 +158,19 @@ impl Counted {
         Some(Rate::mean(self.newest().take(if steady { SAMPLES } else { HISTORY })))
     }
 
+    /// Whether it changed so lately that its rate is of the time before as well.
+    fn has_just_changed(&self) -> bool {
+        self.since_it_changed().is_some() && self.swings(HISTORY) < 2
+    }
+
+    /// If the load has changed within the last few samples, how many there were since.
+    fn since_it_changed(&self) -> Option<usize> {
+        let mut samples = self.newest().map(Rate::all);
+        let newest = samples.next()?;
+        let count = 1 + samples.take_while(|it| are_alike(newest, *it)).count();
+        (count < SAMPLES.min(self.taken)).then_some(count)
+    }
+
     /// How often the load went from well under its mean to well above it, or back, within the last
     /// so many samples.
     fn swings(&self, samples: usize) -> usize {
@@ -159,6 +181,13 @@ impl Counted {
         });
         sides.clone().zip(sides.skip(1)).filter(|(one, next)| one != next).count()
     }
+}
+
+/// Whether two samples differ by no more than chance, or what clients of a full node send again,
+/// would have it.
+fn are_alike(one: u64, other: u64) -> bool {
+    let (less, more) = (one.min(other), one.max(other));
+    more - less < CHANCE || more <= less * 2
 }
 
 impl Loads {
@@ -185,7 +214,7 @@ impl Loads {
         if time < PERIOD {
             return false;
         }
-        self.at = Some(now);
+        let from = self.at.replace(now).unwrap_or(now);
         let away = self.away(counters, (map, hot));
         let places: BTreeMap<PartitionId, &Partition> =
             map.partitions.iter().map(|it| (it.id, it)).collect();
@@ -208,7 +237,7 @@ impl Loads {
                 known.begin_again();
             } else {
                 let away = away.get(&count.partition).copied().unwrap_or_default();
-                known.take(seen.without(away).per_second(time));
+                known.take(from, seen.without(away).per_second(time));
             }
         }
         true
@@ -277,6 +306,18 @@ impl Loads {
     /// Whether all partitions were counted since they changed.
     pub(super) fn all_settled(&self, map: &Map) -> bool {
         map.partitions.iter().all(|it| self.is_settled(it.id))
+    }
+
+    /// When the load of a partition last became another, as far as that is remembered.
+    pub(super) fn changed(&self, partition: PartitionId) -> Option<Instant> {
+        self.partitions.get(&partition)?.changed
+    }
+
+    /// Whether it is known what a partition is asked for now: of a load that has just become
+    /// another it is not.
+    pub(super) fn is_known(&self, partition: PartitionId) -> bool {
+        let counted = self.partitions.get(&partition);
+        counted.is_some_and(|it| !it.has_just_changed())
     }
 
     /// Whether that was counted since it changed.

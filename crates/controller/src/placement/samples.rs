@@ -6,7 +6,7 @@ use machine::Instant;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-/// A sample of the load says nothing any more after so long.
+/// A sample of the load says nothing any more when its first request is so long ago.
 const ASKED_FOR: Duration = Duration::from_secs(10);
 
 /// What was last said, by partition.
@@ -21,7 +21,8 @@ struct Known {
     /// Bytes as they were last known, whoever said so.
     bytes: Option<u64>,
     asked: Vec<Match>,
-    asked_at: Instant,
+    /// When the first of these requests came at the earliest.
+    asked_from: Instant,
     stored: Vec<Match>,
 }
 
@@ -34,7 +35,7 @@ impl Samples {
                 held: None,
                 bytes: None,
                 asked: Vec::new(),
-                asked_at: now,
+                asked_from: now,
                 stored: Vec::new(),
             };
             let known = self.0.entry(sample.partition).or_insert_with(|| fresh.clone());
@@ -44,7 +45,8 @@ impl Samples {
             known.held = sample.held;
             known.bytes = sample.held.map(|it| it.bytes).or(known.bytes);
             if !sample.asked.is_empty() {
-                (known.asked, known.asked_at) = (sample.asked.clone(), now);
+                let age = Duration::from_millis(sample.asked_age_ms);
+                (known.asked, known.asked_from) = (sample.asked.clone(), now - age);
             }
             if !sample.stored.is_empty() {
                 known.stored.clone_from(&sample.stored);
@@ -73,10 +75,16 @@ impl Samples {
         self.0.get(&partition)?.bytes
     }
 
-    /// Where its load lies.
-    pub(super) fn asked(&self, now: Instant, partition: &Partition) -> Option<&[Match]> {
+    /// Where its load lies, if that is known of the load as it is since it last changed.
+    pub(super) fn asked(
+        &self,
+        now: Instant,
+        partition: &Partition,
+        changed: Option<Instant>,
+    ) -> Option<&[Match]> {
         let known = self.of(partition)?;
-        (now.since(known.asked_at) < ASKED_FOR).then_some(&*known.asked)
+        let (from, fresh) = (known.asked_from, now.since(known.asked_from) < ASKED_FOR);
+        (fresh && changed.is_none_or(|at| at <= from)).then_some(&*known.asked)
     }
 
     /// Where its bytes lie.

@@ -110,9 +110,10 @@ impl Scene<'_> {
 
     /// Where to cut a partition with so much load, when nodes ought to have `mean`.
     fn cuts_by_load(&self, partition: &Partition, load: u64, mean: u64) -> Vec<Match> {
-        let points = self.samples.asked(self.now, partition).unwrap_or_default();
+        let changed = self.loads.changed(partition.id);
+        let points = self.samples.asked(self.now, partition, changed).unwrap_or_default();
         let count = points.len();
-        let can = (self.can_be_remade)(partition);
+        let can = (self.can_be_remade)(partition) && self.loads.is_known(partition.id);
         let may = self.rests.may_split(self.now, partition.id, load) && can;
         if count < POINTS_MIN || mean == 0 || !may {
             return Vec::new();

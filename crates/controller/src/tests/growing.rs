@@ -10,6 +10,10 @@ use std::time::Duration;
 const SECOND: Duration = Duration::from_secs(1);
 const MINUTE: Duration = Duration::from_secs(60);
 
+/// How often it is looked at what is asked for, and how old that is when nodes tell.
+const STEP: Duration = Duration::from_millis(250);
+const OLD: Duration = Duration::from_millis(750);
+
 /// Reads and writes per second, and bytes, of each of many equal pieces of the match space, in
 /// order. Whatever is asked of a piece is asked of its first match value.
 #[derive(Clone)]
@@ -81,22 +85,33 @@ impl World {
 
     /// Lives under a load that may move.
     pub(super) fn serve_field(&mut self, time: Duration, field: impl Fn(Duration) -> Field) {
+        self.serve_field_from(Duration::ZERO, time, field);
+    }
+
+    /// Goes on for some time under a load that began so long ago.
+    fn serve_field_from(
+        &mut self,
+        begun: Duration,
+        time: Duration,
+        field: impl Fn(Duration) -> Field,
+    ) {
         let mut known: Option<(Duration, Demand)> = None;
         self.serve_as_it_is(time, |world, since| {
-            // Looked at so often.
-            let step = Duration::from_millis(250);
+            let since = begun + since;
             if let Some((at, demand)) = &known
-                && since < *at + step
+                && since < *at + STEP
             {
                 return demand.clone();
             }
-            let (field, map) = (field(since), world.map());
+            let (then, map) = (field(since.saturating_sub(OLD)), world.map());
+            let field = field(since);
             for node in &map.nodes {
                 let mine = map.partitions.iter().filter(|it| it.tail() == Some(node.id));
                 let sample = |it: &Partition| PartitionSample {
                     partition: it.id,
                     held: Some(Volume { keys: 1, bytes: field.sum(&field.bytes, it) }),
-                    asked: field.points(it, |piece| field.reads[piece] + field.writes[piece]),
+                    asked: then.points(it, |piece| then.reads[piece] + then.writes[piece]),
+                    asked_age_ms: u64::try_from((OLD + STEP).as_millis()).unwrap(),
                     stored: field.points(it, |piece| field.bytes[piece]),
                 };
                 world.member(Member::Node(node.id)).samples = mine.map(sample).collect();
@@ -188,6 +203,33 @@ fn a_hot_range_that_moves_is_shared_out_again() {
             world.status().placement.decisions
         );
     }
+}
+
+#[test]
+fn the_most_popular_keys_are_shared_out_again_wherever_they_are_next() {
+    let mut world = World::ranged(16, 1);
+    world.copying = SECOND / 5;
+    let zipf = Field::zipf(2_000, 0.99, 200_000.0);
+    let first = [0, 500, 1_000, 1_500, 250, 1_250];
+    let field = |since: Duration| {
+        let place = usize::try_from(since.as_secs() / 60).unwrap();
+        let mut reads = zipf.clone();
+        reads.rotate_right(first[place]);
+        Field::reads(reads)
+    };
+    // The node of the most popular key has no less.
+    let possible = zipf[0] * 16 * 1_000 / zipf.iter().sum::<u64>();
+    let mut late = vec![0; first.len()];
+    for second in 0..60 * first.len() {
+        let begun = SECOND * u32::try_from(second).unwrap();
+        world.serve_field_from(begun, SECOND, field);
+        let worst = world.worst_permille(&world.demand(&field(begun)));
+        if worst * 9 > possible * 10 {
+            late[second / 60] = second % 60 + 1;
+        }
+    }
+    eprintln!("not even for {late:?} s, {} partitions", world.count());
+    assert!(late.iter().all(|it| *it <= 20), "{late:?} {:#?}", world.status().placement.decisions);
 }
 
 #[test]

@@ -34,6 +34,8 @@ impl<E: Engine> Node<E> {
         for replica in first_by(busy, BUSIEST, |it| it.asked.rate()) {
             let entry = told.entry(replica.member.id()).or_insert_with(|| sample::<E>(replica));
             entry.asked = replica.asked.points();
+            let age = replica.asked.age(now).as_millis();
+            entry.asked_age_ms = u64::try_from(age).unwrap_or(u64::MAX);
         }
         let bytes = |it: &Replica| held::<E>(it).map_or(0, |it| it.bytes);
         let filled = mine.iter().filter(|it| bytes(it) > 0).copied();

@@ -15,7 +15,8 @@ pub(crate) struct Asked {
     /// Requests of the present window.
     seen: u64,
     sample: Vec<Match>,
-    /// Of the last window: how many there were in a second, and some of them.
+    /// Of the last window: when it began, how many there were in a second, and some of them.
+    last_began: Instant,
     rate: u64,
     last: Vec<Match>,
     rng: Rng,
@@ -28,6 +29,7 @@ impl Asked {
             began: Instant(0),
             seen: 0,
             sample: Vec::new(),
+            last_began: Instant(0),
             rate: 0,
             last: Vec::new(),
             rng: Rng::new(u64::from(partition.0)),
@@ -56,12 +58,17 @@ impl Asked {
         self.rate = (self.seen * 1_000_000).checked_div(micros).unwrap_or(0);
         std::mem::swap(&mut self.last, &mut self.sample);
         self.sample.clear();
-        (self.began, self.seen) = (now, 0);
+        (self.last_began, self.began, self.seen) = (self.began, now, 0);
     }
 
     /// Requests per second in the last window whose sample says something; 0 if there is none.
     pub(crate) fn rate(&self) -> u64 {
         if self.last.len() as u64 == SAMPLE { self.rate } else { 0 }
+    }
+
+    /// How long ago the last window began.
+    pub(crate) fn age(&self, now: Instant) -> Duration {
+        now.since(self.last_began)
     }
 
     /// Match values of the last window, in order, each of the same share.
@@ -112,6 +119,9 @@ mod tests {
         let hot = points.iter().filter(|it| it.0 == 5).count();
         assert!((24..=40).contains(&hot), "{hot}");
         assert!((19_000..=21_000).contains(&asked.rate()), "{}", asked.rate());
+        // The last of the four windows that 40,000 requests make in two seconds is not over.
+        let age = asked.age(Instant::from_unix_ms(1_002_000));
+        assert!((990..=1_010).contains(&age.as_millis()), "{age:?}");
     }
 
     #[test]
