@@ -45,6 +45,8 @@ pub(crate) struct Chains {
     outlook: Outlook,
     /// Something else than the outlook has changed since.
     stale: bool,
+    /// Who has given up a replica to another, and could have kept it, as long as nobody was told.
+    left: Vec<(PartitionId, NodeId)>,
     /// What was made of what, as long as nobody was told.
     remade: Vec<(Vec<PartitionId>, Vec<PartitionId>)>,
     /// How often a member that had settled was found to hold other than the rest.
@@ -79,6 +81,9 @@ impl Chains {
         let outlook = seen.outlook(state);
         for (origins, parts) in self.remade.drain(..) {
             placement.note_remade(seen.now, &state.map, (&origins, &parts));
+        }
+        for (partition, node) in self.left.drain(..) {
+            placement.note_left(seen.now, partition, node);
         }
         let (takers, can) = (outlook.takers().collect::<Vec<_>>(), seen.can_be_remade(&outlook));
         let holdings = holdings(&state.map, seen.members);
@@ -343,6 +348,10 @@ impl Chains {
             let lost = held.filter(|node| !step.next.concerns(**node));
             for node in lost {
                 self.leftovers.note_lost(*node, partition.id, revision);
+                // A copy took its place.
+                if partition.has_learner && self.outlook.takers().any(|taker| taker == *node) {
+                    self.left.push((partition.id, *node));
+                }
             }
             for node in partition.chain.iter().filter(|node| !step.next.chain.contains(node)) {
                 let mut fences = ledger.state.map.fences.iter_mut();

@@ -219,6 +219,12 @@ impl Placement {
         self.rests.note(now, change);
     }
 
+    /// A replica has moved away from a node, for whatever reason: what moves by itself is not to
+    /// undo that.
+    pub(crate) fn note_left(&mut self, now: Instant, partition: PartitionId, node: NodeId) {
+        self.rests.note_left(now, partition, node);
+    }
+
     /// How many decisions there were.
     pub(crate) fn noted(&self) -> u64 {
         self.log.noted()

@@ -24,7 +24,10 @@ const TURN_GAIN_PERMILLE: u64 = 10;
 /// What a move has to take off, which copies all of a partition.
 const MOVE_GAIN_PERMILLE: u64 = 20;
 
-/// A copy of what is sent in one part in so many of a second takes little time.
+/// What a move of little has to take off.
+const LITTLE_GAIN_PERMILLE: u64 = 5;
+
+/// Little is what is copied in one part in so many of a second.
 const LITTLE_PER_SECOND: u64 = 2;
 
 /// Changes decided at once.
@@ -226,13 +229,17 @@ impl<'a> Scene<'a> {
 
     /// Which replicas move of which a copy takes little time: these need not wait for a sample.
     pub(super) fn moves_of_little(&self) -> (Vec<Change>, Shares) {
-        let most = self.map.copy_bytes_per_s / LITTLE_PER_SECOND;
-        let is_little = |it: &Partition| self.samples.held(it).is_some_and(|it| it.bytes <= most);
-        self.shifts(|free, shares, copying| {
-            let (node, free) = free;
-            let free: Vec<&Partition> = free.iter().copied().filter(|it| is_little(it)).collect();
+        self.shifts(|(node, free), shares, copying| {
+            let free: Vec<&Partition> =
+                free.iter().copied().filter(|it| self.is_little(it)).collect();
             self.best_move(node, &free, shares, copying)
         })
+    }
+
+    /// Whether a copy of it takes little time.
+    fn is_little(&self, it: &Partition) -> bool {
+        let most = self.map.copy_bytes_per_s / LITTLE_PER_SECOND;
+        self.samples.held(it).is_some_and(|it| it.bytes <= most)
     }
 
     /// Which roles turn and which replicas move.
@@ -280,7 +287,7 @@ impl<'a> Scene<'a> {
         running.flat_map(|it| [it.tail(), it.learner()]).flatten().collect()
     }
 
-    /// Partitions of a node that can be changed.
+    /// Partitions of a node of which another member can become the tail, or a replica move.
     pub(super) fn free(
         &self,
         node: NodeId,
@@ -348,7 +355,8 @@ impl<'a> Scene<'a> {
             let strange = |taker: &&NodeId| !it.concerns(**taker) && can_take(**taker);
             let to = *takers.clone().filter(strange).min_by_key(|to| (shares.of(**to), **to))?;
             let reads = it.tail() == Some(node);
-            let after = Self::gains(shares, (node, to), (self.load(it, node), MOVE_GAIN_PERMILLE))?;
+            let gain = if self.is_little(it) { LITTLE_GAIN_PERMILLE } else { MOVE_GAIN_PERMILLE };
+            let after = Self::gains(shares, (node, to), (self.load(it, node), gain))?;
             Some((after, Change::Move { partition: it.id, from: node, to, reads }))
         });
         moves.min_by_key(|(after, change)| (*after, change.partition())).map(|it| it.1)

@@ -62,8 +62,13 @@ impl Rests {
             rests.insert(id, Rest { until: now + length, length });
         }
         if let Change::Move { partition, from, .. } = *change {
-            self.left.insert((partition, from), now);
+            self.note_left(now, partition, from);
         }
+    }
+
+    /// A replica leaves a node.
+    pub(super) fn note_left(&mut self, now: Instant, partition: PartitionId, node: NodeId) {
+        self.left.insert((partition, node), now);
     }
 
     /// Whether a partition is left alone.
@@ -84,8 +89,9 @@ impl Rests {
         origins: &[(PartitionId, u64)],
         parts: &[(PartitionId, u64)],
     ) {
-        let left: Vec<(NodeId, Instant)> = origins
-            .iter()
+        // What a part is asked for is another matter than what the whole was: it may go anywhere.
+        let merged = origins.iter().filter(|_| origins.len() > 1);
+        let left: Vec<(NodeId, Instant)> = merged
             .flat_map(|(id, _)| self.left.range((*id, NodeId(0))..=(*id, NodeId(u16::MAX))))
             .map(|((_, node), at)| (*node, *at))
             .collect();
