@@ -189,4 +189,10 @@ fn what_there_is_not_and_what_makes_no_difference_is_refused() {
     for exhibit in [Exhibit::Figure(1), Exhibit::Table(13)] {
         assert_eq!(check(exhibit, &settings()), Err(Refusal::Exhibit));
     }
+    let moves = Exhibit::Migration;
+    assert_eq!((check(moves, &settings()), check(moves, &given)), (Ok(()), Ok(())));
+    let two = Settings { thetas: vec![0.9, 0.99], ..settings() };
+    assert_eq!(check(moves, &two), Err(Refusal::Thetas(moves)));
+    let arms = Settings { finders: vec![Finder::Switch], ..settings() };
+    assert_eq!(check(moves, &arms), Err(Refusal::Finders(moves)));
 }

@@ -92,6 +92,14 @@ fn a_comparison_of_coordination_is_a_table_and_a_plot() {
         assert!(row["p50_us"].as_f64().is_some_and(|p50_us| p50_us > 400.0), "four hops: {row}");
     }
     assert!(out.join("turbokv-figure-15.svg").exists());
+
+    let more = ["--figure", "migration", "--seconds", "1", "--slowed", "200", "--json"];
+    let words = ["paper", "turbokv", "--nodes", "4", "--keys", "1k", "--out", directory];
+    let lines = run(&[&words[..], &more].concat()).expect(0).json_lines();
+    let (_, rows) = lines.split_first().expect("a head and rows");
+    assert_eq!(rows.len(), 8, "two ways to place, four places: {rows:?}");
+    let svg = std::fs::read_to_string(out.join("turbokv-figure-migration.svg")).expect("a plot");
+    assert!(svg.contains("load of the busiest node"), "{svg}");
 }
 
 #[test]
@@ -102,7 +110,9 @@ fn a_comparison_of_coordination_that_cannot_be_made_is_refused_with_a_reason() {
     };
     assert!(refused(&[]).contains("--figure"));
     assert!(refused(&["--figure", "13", "--table", "1"]).contains("cannot be used with"));
-    assert!(refused(&["--figure", "8"]).contains("[13, 14, 15]"));
+    assert!(refused(&["--figure", "8"]).contains("[13, 14, 15] and migration"));
+    let arms = ["--figure", "migration", "--coordination", "switch"];
+    assert!(refused(&arms).contains("--coordination: figure migration is about placement"));
     assert!(refused(&["--table", "3"]).contains("[1, 2]"));
     assert!(refused(&["--table", "1", "--theta", "0.9"]).contains("--theta: table 1 is about one"));
     assert!(refused(&["--figure", "13", "--forward=-1"]).contains("0 to 10 services"));

@@ -29,7 +29,7 @@ use client::Coordinator;
 use cluster::{Selection, StoreId};
 use control::MAIL;
 use control::{KEYSPACE, Mail, START, SWITCH_INCARNATION, configuration, node_incarnation};
-use controller::Controller;
+use controller::{Controller, PlacementStatus};
 use finding::{Job, source_of};
 use machine::{Full, Instant, Outbox, Rng, Served, Service};
 use meter::Meter;
@@ -240,7 +240,7 @@ impl Rack {
         self.trials += 1;
         let rng = self.rng.fork(&format!("trial {}", self.trials));
         let begin = self.now;
-        let from = begin + self.spec.arm.warm_up();
+        let from = begin + self.warm_up();
         let until = from + window;
         self.meter = Meter::new(from, window, look);
         self.meter.begin(&mut self.net.agenda);
@@ -260,6 +260,29 @@ impl Rack {
         let end = until + self.spec.pace.deadline() * 2;
         while (self.now < until || !self.is_idle()) && self.step(end) {}
         self.trial(window)
+    }
+
+    /// Popularity moves: the key that had this rank at the beginning is the most popular one from
+    /// now on, and those that were less popular than it follow.
+    pub fn move_popularity(&mut self, first: u64) {
+        self.contents.as_mut().expect("the rack is filled").begin_at(first);
+    }
+
+    /// What the controller has done because of the load, and what it sees of it.
+    #[must_use]
+    pub fn placement(&self) -> PlacementStatus {
+        self.controller.status(self.now).placement
+    }
+
+    /// How many partitions there are.
+    #[must_use]
+    pub fn partition_count(&self) -> usize {
+        self.controller.map().partitions.len()
+    }
+
+    /// How long each trial lasts before its window.
+    pub(crate) fn warm_up(&self) -> Duration {
+        self.spec.arm.warm_up()
     }
 
     fn is_idle(&self) -> bool {

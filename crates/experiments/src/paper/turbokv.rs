@@ -9,6 +9,7 @@
 //! to the right node and none on the way back, and of the two that is kinder to this arm.
 
 mod latency;
+mod migration;
 mod papers;
 mod throughput;
 
@@ -54,6 +55,8 @@ pub enum Exhibit {
     Figure(u32),
     /// One of [`TABLES`].
     Table(u32),
+    /// Load over time while a hot range moves, which the paper speaks of in section 5.1.
+    Migration,
 }
 
 /// The figures there are.
@@ -67,8 +70,10 @@ pub const TABLES: [u32; 2] = [1, 2];
 pub enum Refusal {
     /// It is none of [`FIGURES`] or [`TABLES`].
     Exhibit,
-    /// Exponents were given, and it has one of its own, or none.
+    /// More exponents were given than it has use for.
     Thetas(Exhibit),
+    /// Arms were given, and it compares others.
+    Finders(Exhibit),
 }
 
 /// What it takes a node to pass a request on, in percent of what it takes it to serve one, unless
@@ -103,6 +108,7 @@ pub fn make(
         Exhibit::Figure(15) => latency::figure(settings, SKEWED, tell),
         Exhibit::Table(1) => latency::table(settings, UNIFORM, tell),
         Exhibit::Table(2) => latency::table(settings, SKEWED, tell),
+        Exhibit::Migration => migration::figure(settings, tell),
         Exhibit::Figure(_) | Exhibit::Table(_) => throughput::figure(settings, tell),
     })
 }
@@ -117,6 +123,9 @@ pub fn check(exhibit: Exhibit, settings: &Settings) -> Result<(), Refusal> {
         Exhibit::Figure(13) => Ok(()),
         Exhibit::Figure(14 | 15) | Exhibit::Table(1 | 2) if settings.thetas.is_empty() => Ok(()),
         Exhibit::Figure(14 | 15) | Exhibit::Table(1 | 2) => Err(Refusal::Thetas(exhibit)),
+        Exhibit::Migration if settings.thetas.len() > 1 => Err(Refusal::Thetas(exhibit)),
+        Exhibit::Migration if !settings.finders.is_empty() => Err(Refusal::Finders(exhibit)),
+        Exhibit::Migration => Ok(()),
         Exhibit::Figure(_) | Exhibit::Table(_) => Err(Refusal::Exhibit),
     }
 }
@@ -139,6 +148,17 @@ const SETTLING: Duration = Duration::from_millis(500);
 
 /// What is asked for while it does: this share of what the server-driven arm can serve.
 const SETTLING_SHARE: f64 = 0.3;
+
+impl Exhibit {
+    /// How many keys suit it: YCSB's basic database has 1,000 records, as the paper's.
+    #[must_use]
+    pub fn usual_keys(self) -> u64 {
+        match self {
+            Self::Figure(_) | Self::Table(_) => 1_000,
+            Self::Migration => 100_000,
+        }
+    }
+}
 
 impl Settings {
     /// Those that are compared.
@@ -238,6 +258,7 @@ impl fmt::Display for Exhibit {
         match self {
             Self::Figure(number) => write!(f, "figure {number}"),
             Self::Table(number) => write!(f, "table {number}"),
+            Self::Migration => f.write_str("figure migration"),
         }
     }
 }
@@ -245,11 +266,16 @@ impl fmt::Display for Exhibit {
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Exhibit => write!(f, "there are figures {FIGURES:?} and tables {TABLES:?}"),
+            Self::Exhibit => {
+                write!(f, "there are figures {FIGURES:?}, migration, and tables {TABLES:?}")
+            }
             Self::Thetas(exhibit) => write!(
                 f,
                 "{exhibit} is about one popularity of keys; exponents are compared in figure 13"
             ),
+            Self::Finders(exhibit) => {
+                write!(f, "{exhibit} is about placement, whoever finds the nodes")
+            }
         }
     }
 }

@@ -23,6 +23,7 @@ Figures:
   13  throughput of reads and of scans against skew, and against the share of writes
   14  how latencies of reads, writes and scans are distributed, uniform keys
   15  the same, zipf 1.2
+  migration  what nodes do while a hot range moves, with and without placement that follows load
 
 Tables:
   1   means and percentiles of figure 14, beside those of the paper
@@ -32,6 +33,7 @@ Examples:
   keyway paper turbokv --figure 13
   keyway paper turbokv --figure 13 --theta 0.99 --seconds 0.2
   keyway paper turbokv --figure 14 --out plots
+  keyway paper turbokv --figure migration --keys 1m --replicas 1
   keyway paper turbokv --table 2 --forward 0.3
   keyway paper turbokv --table 1 --keys 100k --scan-keys 8
   keyway paper turbokv --figure 15 --coordination switch,client --json")]
@@ -39,10 +41,10 @@ pub(super) struct TurboKv {
     /// Which figure.
     #[arg(long, value_name = "N", value_parser = parse_figure)]
     #[arg(required_unless_present = "table", conflicts_with = "table")]
-    figure: Option<u32>,
+    figure: Option<Exhibit>,
     /// Which table.
     #[arg(long, value_name = "N", value_parser = parse_table)]
-    table: Option<u32>,
+    table: Option<Exhibit>,
     /// Storage nodes, each with one core.
     #[arg(long, value_name = "N", default_value_t = 16)]
     #[arg(value_parser = clap::value_parser!(u16).range(2..=NODES_MAX))]
@@ -50,9 +52,10 @@ pub(super) struct TurboKv {
     /// Sub-ranges, each with as many keys.
     #[arg(long, value_name = "N", default_value_t = 128)]
     partitions: u32,
-    /// How many keys: YCSB's basic database has 1,000 records.
-    #[arg(long, value_name = "N", default_value = "1k", value_parser = parse::count)]
-    keys: u64,
+    /// How many keys. Without it, 1,000, as YCSB's basic database has records; 100,000 for the
+    /// figure of migration.
+    #[arg(long, value_name = "N", value_parser = parse::count)]
+    keys: Option<u64>,
     /// Nodes of each chain.
     #[arg(long, value_name = "N", default_value_t = 3)]
     replicas: u8,
@@ -69,11 +72,13 @@ pub(super) struct TurboKv {
     /// named.
     #[arg(long, value_name = "WHO", value_delimiter = ',', value_parser = parse_finder)]
     coordination: Vec<Finder>,
-    /// Exponents of Zipf's law in figure 13. Without it, those of the paper.
+    /// Exponents of Zipf's law in figure 13, or the one of the figure of migration. Without it,
+    /// those of the paper, or 0.99.
     #[arg(long = "theta", value_name = "EXPONENT", value_delimiter = ',')]
     #[arg(value_parser = parse::exponent)]
     thetas: Vec<f64>,
-    /// How long each trial is looked at, in virtual time. Without it, what suits the figure.
+    /// How long each trial is looked at, or a hot range stays where it is, in virtual time. Without
+    /// it, what suits the figure.
     #[arg(long, value_name = "TIME", value_parser = parse::some_time)]
     seconds: Option<Duration>,
     /// How many times slower than a real rack this one is. With 1 nodes serve 100,000 requests a
@@ -95,14 +100,21 @@ const DEFAULT_FORWARD: &str = "0.6";
 /// More than this a request costs nobody to pass on.
 const FORWARD_PERCENT_MAX: f64 = 1_000.0;
 
-fn parse_figure(text: &str) -> Result<u32, String> {
+fn parse_figure(text: &str) -> Result<Exhibit, String> {
+    if text == MIGRATION {
+        return Ok(Exhibit::Migration);
+    }
     let number = text.parse().ok().filter(|number| FIGURES.contains(number));
-    number.ok_or_else(|| format!("there are {FIGURES:?}; see --help"))
+    let number = number.ok_or_else(|| format!("there are {FIGURES:?} and {MIGRATION}; see --help"));
+    number.map(Exhibit::Figure)
 }
 
-fn parse_table(text: &str) -> Result<u32, String> {
+/// What users call the figure of [`Exhibit::Migration`].
+const MIGRATION: &str = "migration";
+
+fn parse_table(text: &str) -> Result<Exhibit, String> {
     let number = text.parse().ok().filter(|number| TABLES.contains(number));
-    number.ok_or_else(|| format!("there are {TABLES:?}; see --help"))
+    number.ok_or_else(|| format!("there are {TABLES:?}; see --help")).map(Exhibit::Table)
 }
 
 fn parse_finder(text: &str) -> Result<Finder, String> {
@@ -122,7 +134,9 @@ fn parse_forward(text: &str) -> Result<u32, String> {
 impl TurboKv {
     /// Carries the command out.
     pub(super) fn run(self, json: bool) -> Result<Verdict, Failure> {
-        let Self { nodes, partitions, keys, replicas, scan_keys, seed, .. } = self;
+        let Self { nodes, partitions, replicas, scan_keys, seed, .. } = self;
+        let exhibit = self.figure.or(self.table).expect("clap asks for one of them");
+        let keys = self.keys.unwrap_or(exhibit.usual_keys());
         if !(1..=PARTITIONS_MAX).contains(&partitions) || u64::from(partitions) > keys {
             return Err(Failure::usage(format!(
                 "--partitions: 1 to {PARTITIONS_MAX}, and no more than --keys, for each has one"
@@ -136,11 +150,6 @@ impl TurboKv {
         if !(1..=most).contains(&scan_keys) {
             return Err(Failure::usage(format!("--scan-keys: 1 to {most}")));
         }
-        let exhibit = match (self.figure, self.table) {
-            (Some(figure), _) => Exhibit::Figure(figure),
-            (None, Some(table)) => Exhibit::Table(table),
-            (None, None) => unreachable!("clap asks for one of them"),
-        };
         let settings = Settings {
             nodes,
             keys,
@@ -160,6 +169,7 @@ impl TurboKv {
         let name = match exhibit {
             Exhibit::Figure(number) => format!("turbokv-figure-{number}"),
             Exhibit::Table(number) => format!("turbokv-table-{number}"),
+            Exhibit::Migration => format!("turbokv-figure-{MIGRATION}"),
         };
         figure::show(&made, &self.out, &name, json)?;
         Ok(Verdict::Yes)
@@ -174,6 +184,7 @@ fn refused(refusal: Refusal) -> Failure {
     let option = match refusal {
         Refusal::Exhibit => "--figure",
         Refusal::Thetas(_) => "--theta",
+        Refusal::Finders(_) => "--coordination",
     };
     Failure::usage(format!("{option}: {refusal}"))
 }

@@ -79,7 +79,8 @@ impl RackSpec {
 }
 
 /// What keys and values look like, and whose they are. A key's number is its place in the order of
-/// names; its rank is how many are more popular.
+/// names; its rank is how many are more popular. Ranks go round: the most popular key can be any,
+/// and those that were less popular than it follow.
 pub(super) struct Contents {
     pub(super) keyspace: Arc<Keyspace>,
     pub(super) names: KeyNames,
@@ -88,6 +89,8 @@ pub(super) struct Contents {
     /// The number of the key of each rank, and the rank of each number; empty if they are the same.
     numbers: Vec<u64>,
     ranks: Vec<u64>,
+    /// The rank at the beginning of the key that is the most popular one now.
+    first: u64,
 }
 
 impl Contents {
@@ -107,6 +110,7 @@ impl Contents {
             keys: spec.keys,
             numbers,
             ranks,
+            first: 0,
         }
     }
 
@@ -117,12 +121,17 @@ impl Contents {
 
     /// The number of the key of a rank.
     pub(super) fn number(&self, rank: u64) -> u64 {
-        at(&self.numbers, rank)
+        at(&self.numbers, (self.first + rank) % self.keys)
     }
 
     /// The rank of the key of a number.
     pub(super) fn rank(&self, number: u64) -> u64 {
-        at(&self.ranks, number)
+        (at(&self.ranks, number) + self.keys - self.first) % self.keys
+    }
+
+    /// The key that had this rank at the beginning is the most popular one from now on.
+    pub(super) fn begin_at(&mut self, first: u64) {
+        self.first = first % self.keys;
     }
 }
 
