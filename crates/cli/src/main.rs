@@ -11,6 +11,7 @@ mod command;
 mod doctor;
 mod export;
 mod packet;
+mod partitions;
 mod process;
 mod top;
 

@@ -1,5 +1,6 @@
 //! `keyway placement`: who has how much to do, and what is changed because of it.
 
+use crate::partitions::PartitionView;
 use cluster::{NodeId, PartitionId};
 use console::admin::Admin;
 use console::answer::Answer;
@@ -8,10 +9,9 @@ use console::exit::{Failure, Verdict};
 use console::note;
 use console::out;
 use console::shared::Shared;
-use controller::{NodeBurden, PartitionRate, PlacementDecision, PlacementStatus, Purpose, Status};
+use controller::{NodeBurden, PlacementDecision, PlacementStatus, Purpose, Status};
 use runtime::admin::{Merge, Move, Split};
 use runtime::clock::Clock;
-use std::cmp::Reverse;
 
 /// Partitions that are shown to people, the busiest first.
 const SHOWN_MAX: usize = 16;
@@ -269,25 +269,8 @@ fn nodes(nodes: &[NodeBurden]) -> String {
 }
 
 fn partitions(status: &Status) -> String {
-    let head = ["partition", "keyspace", "reads/s", "writes/s", "bytes", "chain"];
-    let mut rows = vec![head.map(str::to_owned).to_vec()];
-    let mut busiest: Vec<&PartitionRate> = status.placement.partitions.iter().collect();
-    busiest.sort_by_key(|it| (Reverse(it.reads.saturating_add(it.writes)), it.partition));
-    for it in busiest.iter().take(SHOWN_MAX) {
-        let (keyspace, chain) = place(status, it.partition);
-        let (reads, writes) = (grouped(it.reads), grouped(it.writes));
-        let bytes = it.held.map_or_else(|| "-".to_owned(), |held| grouped(held.bytes));
-        rows.push(vec![it.partition.to_string(), keyspace, reads, writes, bytes, chain]);
-    }
+    let mut rows = vec![PartitionView::HEAD.map(str::to_owned).to_vec()];
+    let busiest = PartitionView::busiest_first(status);
+    rows.extend(busiest.iter().take(SHOWN_MAX).map(PartitionView::row));
     table(&rows)
-}
-
-/// The keyspace of a partition, and its chain from the head to the tail.
-fn place(status: &Status, id: PartitionId) -> (String, String) {
-    let all = status.keyspaces.iter();
-    let mut found = all.flat_map(|it| it.partitions.iter().map(move |partition| (it, partition)));
-    let found = found.find(|(_, partition)| partition.id == id);
-    let Some((keyspace, partition)) = found else { return Default::default() };
-    let chain: Vec<String> = partition.chain.iter().map(ToString::to_string).collect();
-    (keyspace.name.clone(), chain.join(" > "))
 }

@@ -10,7 +10,7 @@ use console::shared::Shared;
 use controller::Status;
 use std::time::Duration;
 
-/// Show what is asked for most, and how busy every node is, live.
+/// Show which keys and partitions are asked for most, and how busy and full every node is, live.
 ///
 /// On a terminal it is shown again and again until you press q; else it is printed as often. The
 /// keys are those that the nodes' trackers find all the time. `requests/s` are a node's requests

@@ -1,6 +1,7 @@
 //! The view as text, and as JSON for scripts.
 
 use super::view::{KeyView, NodeView, View};
+use crate::partitions::PartitionView;
 use console::answer::Answer;
 use console::bytes::Style;
 use console::chart::{bar, grouped, table};
@@ -9,10 +10,12 @@ use serde_json::{Map, Value, json};
 const STYLE: Style = Style { hex: false };
 /// Keys that text lists; JSON has all that the controller tells of.
 const KEYS_MAX: usize = 20;
+/// Partitions, likewise: a screen has room for all of it.
+const PARTITIONS_MAX: usize = 8;
 const BAR_WIDTH: usize = 20;
 
-pub(super) const NODES_HEAD: [&str; 8] =
-    ["node", "requests/s", "busy", "waiting", "uncommitted", "head of", "tail of", ""];
+pub(super) const NODES_HEAD: [&str; 9] =
+    ["node", "requests/s", "busy", "full", "waiting", "uncommitted", "head of", "tail of", ""];
 pub(super) const KEYS_HEAD: [&str; 9] =
     ["key", "keyspace", "reads/s", "writes/s", "copies", "spread/s", "hot for", "delegated", ""];
 
@@ -22,6 +25,11 @@ pub(crate) fn text(view: &View) -> String {
     let mut nodes = vec![head(&NODES_HEAD)];
     nodes.extend(node_rows(view));
     let mut text = format!("{}\n\n{}", summary(view), table(&nodes));
+    let mut partitions = vec![head(&PartitionView::HEAD)];
+    partitions.extend(partition_rows(view).take(PARTITIONS_MAX));
+    if partitions.len() > 1 {
+        text.push_str(&format!("\n{}", table(&partitions)));
+    }
     let mut keys = vec![head(&KEYS_HEAD)];
     keys.extend(key_rows(view).take(KEYS_MAX));
     if keys.len() > 1 {
@@ -51,12 +59,14 @@ pub(super) fn summary(view: &View) -> String {
 pub(super) fn node_rows(view: &View) -> impl Iterator<Item = Vec<String>> {
     let most = view.nodes.iter().filter_map(|node| node.requests).max().unwrap_or(0);
     view.nodes.iter().map(move |node| {
-        let NodeView { id, ready, requests, busy, waiting, pending, heads, tails } = node;
+        let NodeView { id, ready, requests, busy, waiting, pending, heads, tails, room } = node;
+        let percent = |permille: &u64| format!("{} %", permille / 10);
         let bar = bar(requests.unwrap_or(0), most, BAR_WIDTH);
         vec![
             id.to_string(),
             known(*requests),
-            busy.map_or_else(|| "-".to_owned(), |it| format!("{} %", it / 10)),
+            busy.as_ref().map_or_else(|| "-".to_owned(), percent),
+            room.as_ref().map_or_else(|| "-".to_owned(), percent),
             grouped(*waiting),
             grouped(*pending),
             heads.to_string(),
@@ -64,6 +74,10 @@ pub(super) fn node_rows(view: &View) -> impl Iterator<Item = Vec<String>> {
             if *ready { format!("{bar:<BAR_WIDTH$}") } else { "not ready".to_owned() },
         ]
     })
+}
+
+pub(super) fn partition_rows(view: &View) -> impl Iterator<Item = Vec<String>> {
+    view.partitions.iter().map(PartitionView::row)
 }
 
 pub(super) fn key_rows(view: &View) -> impl Iterator<Item = Vec<String>> {
@@ -101,6 +115,7 @@ fn decimal(thousandths: u64) -> String {
 /// One object with everything.
 pub(crate) fn json(view: &View) -> Answer {
     let nodes: Vec<Value> = view.nodes.iter().map(node_json).collect();
+    let partitions: Vec<Value> = view.partitions.iter().map(partition_json).collect();
     let keys: Vec<Value> = view.keys.iter().map(key_json).collect();
     Answer::new("done")
         .with("at_ms", view.at_ms)
@@ -111,6 +126,7 @@ pub(crate) fn json(view: &View) -> Answer {
         .with("spread_per_s", view.spread)
         .with("imbalance_permille", view.imbalance)
         .with("nodes", nodes)
+        .with("partitions", partitions)
         .with("keys", keys)
 }
 
@@ -124,6 +140,18 @@ fn node_json(node: &NodeView) -> Value {
         "pending": node.pending,
         "heads": node.heads,
         "tails": node.tails,
+        "room_permille": node.room,
+    })
+}
+
+fn partition_json(it: &PartitionView) -> Value {
+    json!({
+        "id": it.id,
+        "keyspace": it.keyspace,
+        "reads_per_s": it.reads,
+        "writes_per_s": it.writes,
+        "bytes": it.bytes,
+        "chain": it.chain,
     })
 }
 

@@ -1,7 +1,8 @@
 //! The view on a terminal, again and again, until somebody has seen enough.
 
-use super::plain::{KEYS_HEAD, NODES_HEAD, key_rows, node_rows, summary};
+use super::plain::{KEYS_HEAD, NODES_HEAD, key_rows, node_rows, partition_rows, summary};
 use super::view::View;
+use crate::partitions::PartitionView;
 use anyhow::Context as _;
 use console::exit::Failure;
 use controller::Status;
@@ -73,7 +74,9 @@ struct Columns<'a> {
 }
 
 /// Of a node's row; what grows is the bar, which may say that the node is not ready.
-const NODE_COLUMNS: Columns<'_> = Columns { grows: (7, 9), give_way: &[4, 6, 5] };
+const NODE_COLUMNS: Columns<'_> = Columns { grows: (8, 9), give_way: &[5, 7, 6, 3] };
+/// Of a partition's row; what grows is the chain.
+const PARTITION_COLUMNS: Columns<'_> = Columns { grows: (5, 9), give_way: &[4, 1] };
 /// Of a key's row; what grows is the key.
 const KEY_COLUMNS: Columns<'_> = Columns { grows: (0, 24), give_way: &[7, 6, 5, 8, 1, 4] };
 
@@ -83,10 +86,11 @@ pub(super) fn draw(frame: &mut Frame<'_>, view: Option<&View>, trouble: Option<&
     let parts = [
         Constraint::Length(2),
         Constraint::Length(node_lines.min(frame.area().height / 2)),
+        Constraint::Length(view.map_or(0, |view| partition_lines(view, frame.area().height))),
         Constraint::Fill(1),
         Constraint::Length(1),
     ];
-    let [top, nodes, keys, bottom] = Layout::vertical(parts).areas(frame.area());
+    let [top, nodes, partitions, keys, bottom] = Layout::vertical(parts).areas(frame.area());
     let title = match (trouble, view) {
         (Some(trouble), _) => Text::from(trouble.to_owned()).red(),
         (None, Some(view)) if view.covered => Text::from(summary(view)),
@@ -97,11 +101,23 @@ pub(super) fn draw(frame: &mut Frame<'_>, view: Option<&View>, trouble: Option<&
     if let Some(view) = view {
         let rows: Vec<_> = node_rows(view).collect();
         frame.render_widget(table(&NODES_HEAD, &rows, nodes, &NODE_COLUMNS), nodes);
+        let rows: Vec<_> = partition_rows(view).take(partitions.height.into()).collect();
+        let shown = table(&PartitionView::HEAD, &rows, partitions, &PARTITION_COLUMNS);
+        frame.render_widget(shown, partitions);
         let rows: Vec<_> = key_rows(view).take(keys.height.into()).collect();
         frame.render_widget(table(&KEYS_HEAD, &rows, keys, &KEY_COLUMNS), keys);
     }
     frame.render_widget(Text::from("q ends").dim(), bottom);
 }
+
+/// Lines for partitions: none where there is hardly room for nodes and keys.
+fn partition_lines(view: &View, height: u16) -> u16 {
+    let most = u16::try_from(view.partitions.len()).unwrap_or(u16::MAX).min(height / 5);
+    if height < PARTITIONS_FROM || most == 0 { 0 } else { most + 2 }
+}
+
+/// How high a terminal is that shows partitions.
+const PARTITIONS_FROM: u16 = 24;
 
 /// A table whose first column is aligned left, as is the last, and the others right. Columns are as
 /// wide as what is in them; some are left out where there is no room.

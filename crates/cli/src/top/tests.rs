@@ -2,7 +2,8 @@
 
 use super::screen::draw;
 use super::{View, json, text};
-use controller::Status;
+use cluster::Volume;
+use controller::{PartitionRate, Status};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 
@@ -58,6 +59,33 @@ fn json_has_every_figure() {
     assert_eq!(value["nodes"][0]["requests_per_s"], view.nodes[0].requests.unwrap());
     assert_eq!(value["keys"][0]["key"], "front-page");
     assert_eq!(value["keys"][0]["reads_per_s"], view.keys[0].key.reads);
+}
+
+#[test]
+fn partitions_are_listed_the_busiest_first_where_there_is_room() {
+    let (before, mut after) = recorded();
+    let known = after.keyspaces[0].partitions.iter().take(2);
+    let rates = known.zip([10, 4_321]).map(|(it, reads)| PartitionRate {
+        partition: it.id,
+        reads,
+        writes: 0,
+        held: Some(Volume { keys: 1, bytes: 77_000 }),
+    });
+    after.placement.partitions = rates.collect();
+    let view = View::between(&before, &after);
+    let busiest = after.keyspaces[0].partitions[1].clone();
+    assert_eq!((view.partitions[0].id, &view.partitions[0].chain), (busiest.id, &busiest.chain));
+    assert_eq!(view.partitions[1].reads, 10);
+    let text = text(&view);
+    let line = text.lines().find(|it| it.contains("4 321")).expect("it is listed");
+    assert!(line.contains("77 000") && line.contains(" > "), "{text}");
+    let value: serde_json::Value = serde_json::from_str(&json(&view).line()).unwrap();
+    assert_eq!(value["partitions"][0]["reads_per_s"], 4_321);
+    let mut terminal = Terminal::new(TestBackend::new(110, 30)).unwrap();
+    terminal.draw(|frame| draw(frame, Some(&view), None)).unwrap();
+    let shown = terminal.backend().to_string();
+    assert!(shown.contains("4 321") && shown.contains("front-page"), "{shown}");
+    assert!(!screen(Some(&view), None).contains("4 321"));
 }
 
 fn screen(view: Option<&View>, trouble: Option<&str>) -> String {

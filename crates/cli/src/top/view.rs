@@ -1,5 +1,6 @@
 //! What happened between two looks at the controller's status.
 
+use crate::partitions::PartitionView;
 use cluster::{HotKey, Member, NodeId};
 use controller::{GenerationStatus, HotStatus, MemberState, NodeLoad, Status};
 use std::cmp::Reverse;
@@ -23,6 +24,8 @@ pub(crate) struct View {
     pub(crate) imbalance: Option<u64>,
     /// By id.
     pub(crate) nodes: Vec<NodeView>,
+    /// Those that the controller has counted, the most asked for first.
+    pub(crate) partitions: Vec<PartitionView>,
     /// The most asked for first.
     pub(crate) keys: Vec<KeyView>,
 }
@@ -42,6 +45,8 @@ pub(crate) struct NodeView {
     pub(crate) pending: u64,
     pub(crate) heads: usize,
     pub(crate) tails: usize,
+    /// Thousandths of what it may hold that it holds, if anything limits it.
+    pub(crate) room: Option<u64>,
 }
 
 /// One key.
@@ -78,6 +83,7 @@ impl View {
                 .sum(),
             imbalance: imbalance(&nodes),
             nodes,
+            partitions: PartitionView::busiest_first(after),
             keys,
         }
     }
@@ -94,6 +100,7 @@ impl NodeView {
         let busy = earlier.and_then(|it| rate(it.busy_us, load.busy_us, ms));
         let all = 1_000 * u64::from(load.shards.max(1));
         let ready = after.members.iter().find(|it| it.member == member);
+        let burden = after.placement.nodes.iter().find(|it| it.node == load.node);
         Self {
             id: load.node,
             ready: ready.is_some_and(|it| it.state == MemberState::Ready),
@@ -103,6 +110,7 @@ impl NodeView {
             pending: load.pending,
             heads: load.heads,
             tails: load.tails,
+            room: burden.and_then(|it| it.room_permille),
         }
     }
 }
