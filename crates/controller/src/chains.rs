@@ -24,7 +24,6 @@ use leftovers::Leftovers;
 use machine::Instant;
 use plan::{Case, Mate, Reason, Step};
 use replica_counts::{Intent, Intents, Tally};
-use seen::holdings;
 use sight::Outlook;
 use std::cell::Cell;
 use std::cmp::Reverse;
@@ -85,10 +84,7 @@ impl Chains {
         for (partition, node) in self.left.drain(..) {
             placement.note_left(seen.now, partition, node);
         }
-        let (takers, can) = (outlook.takers().collect::<Vec<_>>(), seen.can_be_remade(&outlook));
-        let holdings = holdings(&state.map, seen.members);
-        let sight = seen.of_load(state, (&outlook, &takers, &holdings), &self.changes, &can);
-        let changes = placement.look(&sight, decisions);
+        let changes = placement.look(&seen.of_load(state, &outlook, &self.changes), decisions);
         changes.into_iter().for_each(|change| self.wish(change));
     }
 
@@ -118,10 +114,7 @@ impl Chains {
         (seen, placement): (Seen<'_>, &Placement),
     ) -> PlacementStatus {
         let outlook = seen.outlook(state);
-        let (takers, can) = (outlook.takers().collect::<Vec<_>>(), seen.can_be_remade(&outlook));
-        let holdings = holdings(&state.map, seen.members);
-        let about = (&outlook, &*takers, &holdings);
-        placement.status(&seen.of_load(state, about, &self.changes, &can))
+        placement.status(&seen.of_load(state, &outlook, &self.changes))
     }
 
     /// How often a member of a chain that had settled was found to hold other than the rest.
@@ -263,10 +256,7 @@ impl Chains {
         if !steps.is_empty() {
             return steps;
         }
-        let (takers, can) = (outlook.takers().collect::<Vec<_>>(), seen.can_be_remade(outlook));
-        let holdings = holdings(map, seen.members);
-        let about = (outlook, &*takers, &holdings);
-        let sight = seen.of_load(&ledger.state, about, &self.changes, &can);
+        let sight = seen.of_load(&ledger.state, outlook, &self.changes);
         let burdens = placement.burdens(&sight);
         let moves = balance::moves(map, outlook, &self.leftovers, &burdens, tally.clone());
         let moves: Intents = moves.into_iter().collect();

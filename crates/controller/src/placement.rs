@@ -90,13 +90,13 @@ pub(crate) struct Sight<'a> {
     pub(crate) now: Instant,
     pub(crate) map: &'a Map,
     pub(crate) weights: &'a Weights,
-    pub(crate) holdings: &'a Holdings,
+    pub(crate) holdings: Holdings,
     /// Nodes that may be given replicas.
-    pub(crate) takers: &'a [NodeId],
+    pub(crate) takers: Vec<NodeId>,
     /// Changes that were begun and that the map shows only in part.
     pub(crate) under_way: &'a BTreeMap<PartitionId, Change>,
     /// Whether a partition can be split and merged now.
-    pub(crate) can_be_remade: &'a dyn Fn(&Partition) -> bool,
+    pub(crate) can_be_remade: Box<dyn Fn(&Partition) -> bool + 'a>,
     /// How many partitions there may be more.
     pub(crate) parts_left: usize,
     /// Nothing is to begin.
@@ -236,7 +236,7 @@ impl Placement {
     }
 
     /// The same, to tell which replicas can be moved for other reasons.
-    pub(crate) fn burdens<'a>(&'a self, sight: &Sight<'a>) -> Burdens<'a> {
+    pub(crate) fn burdens<'a>(&'a self, sight: &'a Sight<'a>) -> Burdens<'a> {
         self.scene(sight).burdens(&self.quiet)
     }
 
@@ -273,7 +273,7 @@ impl Placement {
     fn take_stock(&mut self, sight: &Sight<'_>, before: &Shares) {
         self.rests.forget_old(sight.now);
         self.samples.keep(sight.map);
-        self.owed.note(sight.now, (sight.map, sight.holdings), &self.samples);
+        self.owed.note(sight.now, (sight.map, &sight.holdings), &self.samples);
         self.quiet.note(sight.now, sight.map, &self.loads, self.floor);
         if sight.under_way.is_empty() {
             let known = |id: PartitionId| sight.map.partitions.iter().any(|it| it.id == id);
@@ -395,7 +395,7 @@ impl Placement {
         if mutant.is(Mutant::NoFloor) { 0 } else { self.floor }
     }
 
-    fn scene<'a>(&'a self, sight: &Sight<'a>) -> Scene<'a> {
+    fn scene<'a>(&'a self, sight: &'a Sight<'a>) -> Scene<'a> {
         Scene {
             now: sight.now,
             floor: self.floor(sight.mutant),
@@ -404,14 +404,14 @@ impl Placement {
             samples: &self.samples,
             weights: sight.weights,
             fills: Fills::new(
-                (sight.map, sight.holdings),
+                (sight.map, &sight.holdings),
                 (&self.samples, &self.owed),
                 sight.under_way,
             ),
-            takers: sight.takers,
+            takers: &sight.takers,
             rests: &self.rests,
             under_way: sight.under_way,
-            can_be_remade: sight.can_be_remade,
+            can_be_remade: &*sight.can_be_remade,
             parts_left: sight.parts_left,
             split_bytes: self.split_bytes,
             mutant: sight.mutant,

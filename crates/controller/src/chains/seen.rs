@@ -31,18 +31,17 @@ impl<'a> Seen<'a> {
     pub(super) fn of_load(
         self,
         state: &'a Saved,
-        (outlook, takers, holdings): (&'a Outlook, &'a [NodeId], &'a Holdings),
+        outlook: &'a Outlook,
         under_way: &'a BTreeMap<PartitionId, Change>,
-        can_be_remade: &'a dyn Fn(&Partition) -> bool,
     ) -> placement::Sight<'a> {
         placement::Sight {
             now: self.now,
             map: &state.map,
             weights: &outlook.weights,
-            holdings,
-            takers,
+            holdings: holdings(&state.map, self.members),
+            takers: outlook.takers().collect(),
             under_way,
-            can_be_remade,
+            can_be_remade: Box::new(self.can_be_remade(outlook)),
             parts_left: parts_left(state),
             paused: outlook.paused || outlook.placement_paused,
             mutant: self.mutant,
@@ -51,10 +50,7 @@ impl<'a> Seen<'a> {
 
     /// Whether a partition can be split and merged now: all of its members know how, and no key of
     /// it is delegated, which would have to come home first.
-    pub(super) fn can_be_remade(
-        self,
-        outlook: &'a Outlook,
-    ) -> impl Fn(&Partition) -> bool + use<'a> {
+    fn can_be_remade(self, outlook: &'a Outlook) -> impl Fn(&Partition) -> bool + use<'a> {
         move |it| {
             it.chain.iter().all(|node| outlook.of(*node).splits)
                 && !self.hot.delegates_any(it.keyspace, it.first..=it.last)
@@ -117,7 +113,7 @@ impl<'a> Seen<'a> {
 }
 
 /// What nodes hold of what they may hold, as their last reports say.
-pub(super) fn holdings(map: &Map, members: &Members) -> Holdings {
+fn holdings(map: &Map, members: &Members) -> Holdings {
     let known = |id| Some((id, Holding::of(members.node_report(id)?)?));
     map.nodes.iter().filter_map(|node| known(node.id)).collect()
 }

@@ -90,8 +90,9 @@ impl Rests {
         parts: &[(PartitionId, u64)],
     ) {
         // What a part is asked for is another matter than what the whole was: it may go anywhere.
-        let merged = origins.iter().filter(|_| origins.len() > 1);
+        let merged = if origins.len() > 1 { origins } else { &[] };
         let left: Vec<(NodeId, Instant)> = merged
+            .iter()
             .flat_map(|(id, _)| self.left.range((*id, NodeId(0))..=(*id, NodeId(u16::MAX))))
             .map(|((_, node), at)| (*node, *at))
             .collect();
