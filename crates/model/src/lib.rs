@@ -52,10 +52,11 @@
 //!
 //! Expiry, ranges, several keys (versions are per partition, but one key uses all of them),
 //! sessions that end because time has passed, overload, and how long anything takes. The simulator
-//! has all of these. Five things have models of their own: disks that lag behind what was said
+//! has all of these. Six things have models of their own: disks that lag behind what was said
 //! ([`durable`]), the same for writes of keys that are delegated ([`delegated`]), older copies of
-//! stores that are put back ([`Returning`]), takeovers that do not wait for leases ([`fence`]), and
-//! partitions that are split and merged ([`split`]).
+//! stores that are put back ([`Returning`]), takeovers that do not wait for leases ([`fence`]),
+//! partitions that are split and merged ([`split`]), and keys that a tail lends to caches
+//! ([`lent`]).
 
 mod bug;
 mod check;
@@ -64,6 +65,7 @@ pub mod delegated;
 pub mod durable;
 pub mod fence;
 mod history;
+pub mod lent;
 mod live;
 mod node;
 mod protocol;

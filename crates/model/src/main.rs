@@ -4,6 +4,7 @@ use clap::Parser;
 use model::delegated;
 use model::durable;
 use model::fence;
+use model::lent;
 use model::split;
 use model::{Bug, ReturnBug, Scope, Verdict, exhaust, hunt, hunt_return, stuck};
 use std::fmt;
@@ -35,6 +36,9 @@ struct Options {
     /// The model of partitions that are split and merged instead.
     #[arg(long, conflicts_with_all = ["stuck", "fences", "disks", "delegated"])]
     splits: bool,
+    /// The model of keys that are lent to caches instead.
+    #[arg(long, conflicts_with_all = ["stuck", "fences", "disks", "delegated", "splits"])]
+    lent: bool,
     /// Threads of the checker.
     #[arg(long, default_value_t = 2)]
     threads: usize,
@@ -50,6 +54,8 @@ fn main() -> ExitCode {
         delegated_writes(&options)
     } else if options.splits {
         splits(&options)
+    } else if options.lent {
+        lent_keys(&options)
     } else if options.bugs {
         ReturnBug::ALL.into_iter().for_each(tell_return);
         Bug::all().into_iter().filter(|bug| tell(&bug.name(), &hunt(*bug))).count() == 0
@@ -120,6 +126,19 @@ fn splits(options: &Options) -> bool {
     let scopes = if options.long { split::Scope::long() } else { split::Scope::everyday() };
     let named = scopes.iter().filter(|scope| scope.name.contains(part));
     let holds = |scope: &&split::Scope| tell(scope.name, &split::exhaust(scope, options.threads));
+    named.filter(|scope| !holds(scope)).count() == 0
+}
+
+/// Tells what the checker found in the model of keys that are lent, and whether all is well.
+fn lent_keys(options: &Options) -> bool {
+    if options.bugs {
+        let bugs = lent::Bug::ALL.into_iter();
+        return bugs.filter(|bug| tell(&format!("{bug:?}"), &lent::hunt(*bug))).count() == 0;
+    }
+    let part = options.scope.as_deref().unwrap_or_default();
+    let scopes = if options.long { lent::Scope::long() } else { lent::Scope::everyday() };
+    let named = scopes.iter().filter(|scope| scope.name.contains(part));
+    let holds = |scope: &&lent::Scope| tell(scope.name, &lent::exhaust(scope, options.threads));
     named.filter(|scope| !holds(scope)).count() == 0
 }
 
