@@ -305,7 +305,7 @@ impl Engine for MemoryEngine {
     }
 
     fn walked(&self, area: &Area, cursor: &Cursor) -> u16 {
-        cursor.at().map_or(1_000, |at| area.thousandths_before(at))
+        cursor.passed(area).map_or(1_000, |at| area.thousandths_before(at))
     }
 
     fn clear_on(&mut self, area: &Area, at_most: usize) -> ControlFlow<()> {

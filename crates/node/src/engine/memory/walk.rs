@@ -52,6 +52,18 @@ impl Cursor {
         }
     }
 
+    /// Up to where it has come, which only grows: what lies in the tree beside a table comes after
+    /// all that lies in the table.
+    pub(super) fn passed(&self, area: &Area) -> Option<Match> {
+        match &self.next {
+            Next::Tree(place) if !area.ordered => {
+                let slice = Slice::of(area.keyspace, place.match_value());
+                Some(slice.next_first().unwrap_or(area.last).min(area.last))
+            }
+            _ => self.at(),
+        }
+    }
+
     /// Visits the next records of an ordered partition.
     pub(super) fn go_on_in_order(
         &mut self,
