@@ -19,8 +19,22 @@ pub enum HotPolicy {
     Replicate,
     /// Copies of them answer reads on other nodes; their writes go through their chains.
     Reads,
+    /// Caches hold them and answer reads: no other node has copies, and no write goes anywhere
+    /// but through its chain.
+    Cache,
     /// Nothing: each key is read from its tail alone.
     Off,
+}
+
+impl HotPolicy {
+    /// Whether nodes beside the tail may have copies of them.
+    #[must_use]
+    pub fn copies(self) -> bool {
+        match self {
+            Self::Replicate | Self::Reads => true,
+            Self::Cache | Self::Off => false,
+        }
+    }
 }
 
 /// How a switch chooses among the nodes that may answer (Pegasus section 6.4).

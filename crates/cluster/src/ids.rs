@@ -46,6 +46,10 @@ id! {
     NodeId(u16)
 }
 id! {
+    /// A cache.
+    CacheId(u16)
+}
+id! {
     /// A partition, for as long as it lives, whatever its chain. Ids start at 1; the wire uses 0
     /// for "no single partition".
     PartitionId(u32)

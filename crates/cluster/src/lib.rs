@@ -3,6 +3,7 @@
 //!
 //! Everything here is data with invariants; nothing sends or stores it.
 
+mod cache;
 mod clock;
 mod fence;
 mod hot;
@@ -22,12 +23,15 @@ mod text;
 mod verify;
 mod versions;
 
+pub use cache::{CacheReport, CacheSpec, CacheTables, cache_of};
 pub use clock::{ClockAhead, ClockOrder};
 pub use fence::{Fence, Standby};
 pub use hot::{
     Delegation, HotCount, HotEntry, HotKey, HotOrder, HotPolicy, KeyName, Selection, bank,
 };
-pub use ids::{ClusterId, Epoch, Incarnation, KeyspaceId, Match, NodeId, PartitionId, StoreId};
+pub use ids::{
+    CacheId, ClusterId, Epoch, Incarnation, KeyspaceId, Match, NodeId, PartitionId, StoreId,
+};
 pub use keyspace::{Keyspace, KeyspaceKind, tag_of};
 pub use lease::{CLOCK_RATE_MAX_PERCENT, Lease, Tenure};
 pub use map::{Away, Making, Map, MapError, NodeSpec, Origin, Partition, Returned};

@@ -1,8 +1,9 @@
 //! The cluster map and its invariants.
 
+use crate::cache::check_caches;
 use crate::{
-    Assignment, ClusterId, Epoch, Fence, Keyspace, KeyspaceId, KeyspaceKind, Match, NodeId,
-    PartitionId, StoreId, SwitchTables, text,
+    Assignment, CacheId, CacheSpec, CacheTables, ClusterId, Epoch, Fence, Keyspace, KeyspaceId,
+    KeyspaceKind, Match, NodeId, PartitionId, StoreId, SwitchTables, cache_of, text,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -29,6 +30,9 @@ pub struct Map {
     pub copy_bytes_per_s: u64,
     /// Storage nodes, by id.
     pub nodes: Vec<NodeSpec>,
+    /// Caches, by id.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub caches: Vec<CacheSpec>,
     /// Keyspaces, by id.
     pub keyspaces: Vec<Keyspace>,
     /// Partitions, by keyspace and first match value.
@@ -63,9 +67,14 @@ impl NodeSpec {
     /// Whether datagrams from `source` come from this node.
     #[must_use]
     pub fn owns(&self, source: Endpoint) -> bool {
-        let port = source.port.checked_sub(self.endpoint.port);
-        source.addr == self.endpoint.addr && port.is_some_and(|offset| offset < self.shards)
+        owns(self.endpoint, self.shards, source)
     }
+}
+
+/// Whether `source` is one of so many consecutive ports from `first` on.
+pub(crate) fn owns(first: Endpoint, shards: u16, source: Endpoint) -> bool {
+    let port = source.port.checked_sub(first.port);
+    source.addr == first.addr && port.is_some_and(|offset| offset < shards)
 }
 
 /// A sub-range of a keyspace's match values: the unit of ownership and of chains.
@@ -269,6 +278,7 @@ impl Map {
     /// The first invariant that does not hold, in words.
     pub fn check(&self) -> Result<(), MapError> {
         self.check_nodes()?;
+        check_caches(&self.nodes, &self.caches).map_err(MapError)?;
         self.check_fences()?;
         self.check_keyspaces()?;
         self.check_partitions()
@@ -415,6 +425,7 @@ impl Map {
             cluster: self.cluster,
             active: switch == self.active_switch && !self.handing_over,
             nodes: self.nodes.clone(),
+            caches: self.caches.clone(),
             fenced: self.fences.iter().map(|fence| fence.node).collect(),
             partitions: self.partitions.clone(),
         }
@@ -434,9 +445,29 @@ impl Map {
             switch,
             copy_bytes_per_s: self.copy_bytes_per_s,
             nodes: self.nodes.clone(),
+            caches: self.caches.clone(),
             keyspaces: self.keyspaces.clone(),
             partitions: mine.cloned().collect(),
         }
+    }
+
+    /// What one cache needs to know; `switch` is the active one.
+    #[must_use]
+    pub fn cache_tables(&self, cache: CacheId, switch: Endpoint) -> CacheTables {
+        CacheTables {
+            revision: self.revision,
+            cluster: self.cluster,
+            cache,
+            switch,
+            nodes: self.nodes.clone(),
+            keyspaces: self.keyspaces.clone(),
+        }
+    }
+
+    /// The cache that a node tells of its hottest keys.
+    #[must_use]
+    pub fn cache_of(&self, node: NodeId) -> Option<&CacheSpec> {
+        cache_of(&self.caches, node)
     }
 }
 

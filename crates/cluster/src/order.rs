@@ -4,9 +4,10 @@
 //! harm: members install the newest they have seen and report its revision.
 
 use crate::{
-    ClockAhead, ClockOrder, ClusterId, Epoch, HotCount, HotKey, HotOrder, Incarnation, Keyspace,
-    Leader, Lease, NodeId, NodeSpec, Partition, PartitionId, PartitionSample, Resources, StoreId,
-    Stored, Verification, VerifyOrder, Versions, text,
+    CacheId, CacheReport, CacheSpec, CacheTables, ClockAhead, ClockOrder, ClusterId, Epoch,
+    HotCount, HotKey, HotOrder, Incarnation, Keyspace, Leader, Lease, NodeId, NodeSpec, Partition,
+    PartitionId, PartitionSample, Resources, StoreId, Stored, Verification, VerifyOrder, Versions,
+    text,
 };
 use machine::Instant;
 use serde::{Deserialize, Serialize};
@@ -27,6 +28,9 @@ pub struct SwitchTables {
     pub active: bool,
     /// The node table.
     pub nodes: Vec<NodeSpec>,
+    /// Caches: what keys they hold, they say.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub caches: Vec<CacheSpec>,
     /// Nodes of it that nothing is sent to any more, while the controller goes on without them.
     /// What they send is still a node's.
     #[serde(default)]
@@ -76,6 +80,9 @@ pub struct Assignment {
     pub copy_bytes_per_s: u64,
     /// All nodes, to reach chain neighbours.
     pub nodes: Vec<NodeSpec>,
+    /// All caches, to lend keys to.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub caches: Vec<CacheSpec>,
     /// All keyspaces, to check what a key looks like to the switch.
     pub keyspaces: Vec<Keyspace>,
     /// The partitions whose chain this node is in, and those that it has left for a while: of these
@@ -91,6 +98,8 @@ pub enum Member {
     Switch(u16),
     /// A storage node.
     Node(NodeId),
+    /// A cache.
+    Cache(CacheId),
 }
 
 impl fmt::Display for Member {
@@ -98,6 +107,7 @@ impl fmt::Display for Member {
         match self {
             Self::Switch(index) => write!(f, "switch {index}"),
             Self::Node(id) => write!(f, "node {id}"),
+            Self::Cache(id) => write!(f, "cache {id}"),
         }
     }
 }
@@ -148,6 +158,8 @@ pub enum Install {
     Tables(SwitchTables),
     /// For a node: serve these partitions.
     Assignment(Assignment),
+    /// For a cache: these are the others.
+    Cache(CacheTables),
 }
 
 impl Install {
@@ -157,6 +169,7 @@ impl Install {
         match self {
             Self::Tables(tables) => tables.revision,
             Self::Assignment(assignment) => assignment.revision,
+            Self::Cache(tables) => tables.revision,
         }
     }
 }
@@ -184,6 +197,8 @@ pub enum MemberReport {
     Switch(SwitchCounters),
     /// From a node.
     Node(Box<NodeReport>),
+    /// From a cache.
+    Cache(CacheReport),
 }
 
 impl Report {
@@ -193,6 +208,7 @@ impl Report {
         match &self.state {
             MemberReport::Switch(counters) => counters.leaving,
             MemberReport::Node(report) => report.leaving,
+            MemberReport::Cache(report) => report.leaving,
         }
     }
 
@@ -202,6 +218,7 @@ impl Report {
         match &self.state {
             MemberReport::Switch(counters) => counters.revision,
             MemberReport::Node(report) => report.revision,
+            MemberReport::Cache(report) => report.revision,
         }
     }
 }

@@ -118,6 +118,7 @@ mod tests {
             ..Partition::default()
         };
         let assignment = Assignment {
+            caches: Vec::new(),
             revision: Revision::new(revision),
             cluster: ClusterId(u64::MAX),
             node: NodeId(3),

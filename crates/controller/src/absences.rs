@@ -78,6 +78,8 @@ impl Controller {
                     reach.may_node_end(node) && (copies || self.is_overdue(member))
                 }
                 Member::Switch(index) => reach.may_switch_end(index),
+                // It takes what it holds with it, and that is copies.
+                Member::Cache(_) => true,
             }
         }
     }

@@ -44,7 +44,7 @@ impl Controller {
         nodes.sort_by_key(|n| n.id);
         let map = Map { nodes, ..self.ledger.state.map.clone() };
         map.check().map_err(CommandError::Unsound)?;
-        check_endpoints(&map.nodes, &self.config.switches).map_err(CommandError::SharedEndpoint)?;
+        check_endpoints(&map, &self.config.switches).map_err(CommandError::SharedEndpoint)?;
         self.ledger.state.map = map;
         self.ledger.state.controls.insert(node.id, control);
         let peer = Peer::new(now, self.config.poll_interval, self.config.lease);

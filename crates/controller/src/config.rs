@@ -1,7 +1,9 @@
 //! What the operator says about the cluster, and how that meets what was saved.
 
 use crate::saved::{FORMAT, Saved};
-use cluster::{ClusterId, KeyName, Map, MapError, NodeId, NodeSpec, Selection, Standby, Term};
+use cluster::{
+    CacheSpec, ClusterId, KeyName, Map, MapError, NodeId, NodeSpec, Selection, Standby, Term,
+};
 use machine::Instant;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
@@ -48,6 +50,8 @@ pub struct ControllerConfig {
     /// Storage nodes, in any order. Those that are known but not named here stay: they may
     /// have been added by command, and only a command takes them out.
     pub nodes: Vec<NodeSpec>,
+    /// Caches, in any order: these and no others.
+    pub caches: Vec<CacheSpec>,
     /// Where orders reach nodes. Only kept, for a driver that comes back and has to reach a node
     /// that its configuration does not name.
     pub controls: BTreeMap<NodeId, SocketAddr>,
@@ -122,8 +126,9 @@ impl fmt::Display for ConfigError {
             ),
             Self::SharedEndpoint(at) => write!(
                 f,
-                "two members share {at}: a node needs one port per shard, none of them another's, \
-                 nor those of a node that was configured once and has not been removed by command"
+                "two members share {at}: a node or a cache needs one port per shard, none of them \
+                 another's, nor those of a node that was configured once and has not been removed \
+                 by command"
             ),
             Self::Format(found) => write!(
                 f,
@@ -161,7 +166,8 @@ impl ControllerConfig {
         };
         check_saved(&state)?;
         // Twice the same id would otherwise count as one that is changed.
-        let named = Map { nodes: self.nodes.clone(), ..Map::default() };
+        let (nodes, caches) = (self.nodes.clone(), self.caches.clone());
+        let named = Map { nodes, caches, ..Map::default() };
         named.check().map_err(ConfigError::Unsound)?;
         let changed = self.apply(&mut state, now)?;
         if changed || fresh {
@@ -202,6 +208,7 @@ impl ControllerConfig {
             aged: BTreeMap::new(),
             issued: VecDeque::new(),
             standbys: BTreeMap::new(),
+            direct: Some(BTreeSet::new()),
             departing: BTreeSet::new(),
             paused: false,
             placement_paused: false,
@@ -234,6 +241,8 @@ impl ControllerConfig {
             }
         }
         state.map.nodes.sort_by_key(|n| n.id);
+        state.map.caches.clone_from(&self.caches);
+        state.map.caches.sort_by_key(|it| it.id);
         let known = |id: &NodeId| state.map.nodes.iter().any(|n| n.id == *id);
         let controls = self.controls.iter().filter(|(id, _)| known(id));
         state.controls.extend(controls.map(|(id, at)| (*id, *at)));
@@ -242,7 +251,7 @@ impl ControllerConfig {
         state.map.copy_bytes_per_s = if state.paused { 0 } else { self.copy_bytes_per_s };
         // A shorter one takes effect on the record once the longer ones are over.
         state.lease_ms = state.lease_ms.max(self.lease_ms());
-        check_endpoints(&state.map.nodes, &self.switches).map_err(ConfigError::SharedEndpoint)?;
+        check_endpoints(&state.map, &self.switches).map_err(ConfigError::SharedEndpoint)?;
         Ok(*state != before)
     }
 }
@@ -267,13 +276,21 @@ fn take_switches(state: &mut Saved, configured: Vec<SocketAddr>, now: Instant) {
 }
 
 /// Whether no two members receive each other's packets; the endpoint that they share otherwise.
-pub(crate) fn check_endpoints(nodes: &[NodeSpec], switches: &[Endpoint]) -> Result<(), Endpoint> {
-    for (index, node) in nodes.iter().enumerate() {
+pub(crate) fn check_endpoints(map: &Map, switches: &[Endpoint]) -> Result<(), Endpoint> {
+    let caches = map.caches.iter().map(|it| it.endpoint);
+    for (index, node) in map.nodes.iter().enumerate() {
         // Two intervals of ports overlap if and only if one holds the other's first.
-        let others = nodes.iter().enumerate().filter(|(other, _)| *other != index);
+        let others = map.nodes.iter().enumerate().filter(|(other, _)| *other != index);
         let firsts = others.map(|(_, other)| other.endpoint);
-        let mut foreign = firsts.chain(switches.iter().copied());
+        let mut foreign = firsts.chain(switches.iter().copied()).chain(caches.clone());
         if let Some(shared) = foreign.find(|at| node.owns(*at)) {
+            return Err(shared);
+        }
+    }
+    for cache in &map.caches {
+        let nodes = map.nodes.iter().map(|it| it.endpoint);
+        let mut foreign = nodes.chain(switches.iter().copied());
+        if let Some(shared) = foreign.find(|at| cache.owns(*at)) {
             return Err(shared);
         }
     }

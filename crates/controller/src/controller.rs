@@ -8,7 +8,7 @@ use crate::config::{ConfigError, ControllerConfig};
 use crate::decisions::Level;
 use crate::hot::{self, Hot};
 use crate::ledger::Ledger;
-use crate::members::{Contact, Granted, Members, Peer, Standing, bound, judge_switch};
+use crate::members::{Contact, Granted, Members, Peer, Standing, bound, judge_cache, judge_switch};
 use crate::orders::{Orders, Sources};
 use crate::placement::Placement;
 use crate::saved::Saved;
@@ -18,6 +18,7 @@ use cluster::{
     Fence, Install, Lease, MaybeMutant, Member, MemberReport, Mutant, NodeId, Order, Report, Term,
 };
 use machine::Instant;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 use wire::Revision;
@@ -65,13 +66,7 @@ impl Controller {
         let revision = state.map.revision;
         // As long after the present as what a predecessor may still give.
         let granted = Duration::from_millis(state.lease_ms) + config.overlap;
-        let switches = (0..).zip(&config.switches).map(|(index, _)| Member::Switch(index));
-        let nodes = state.map.nodes.iter().map(|n| Member::Node(n.id));
-        let peer = |member| {
-            let may_hold = matches!(member, Member::Node(id) if state.partitions_of(id) > 0);
-            Peer { may_hold, ..Peer::new(now, config.poll_interval, granted) }
-        };
-        let peers = switches.chain(nodes).map(|member| (member, peer(member))).collect();
+        let peers = peers(&config, &state, now);
         let members = Members::new(peers, Lease::over_by(now, granted));
         let clock = ClusterClock::new(now, config.poll_interval.saturating_mul(PATIENCE_POLLS));
         let mut ledger = Ledger::new(state, if changed { Revision::NONE } else { revision });
@@ -132,7 +127,8 @@ impl Controller {
         self.act();
     }
 
-    /// The next order to deliver, nodes before switches. Each member has one at a time.
+    /// The next order to deliver, nodes before switches. Each member has one at a time, and nobody
+    /// waits for a cache.
     pub fn poll_order(&mut self) -> Option<(Member, Order)> {
         let unsaved = self.mutant.is(Mutant::OrderUnsaved);
         if !self.ledger.has_begun() && !unsaved || self.deposed_by.is_some() {
@@ -140,7 +136,8 @@ impl Controller {
         }
         let now = self.now;
         let is_due = |peer: &Peer| peer.in_flight.is_none() && peer.due <= now;
-        // `Member` sorts switches first; nodes are to install a revision before switches use it.
+        // `Member` sorts switches first, then nodes. Those are to install a revision before
+        // switches use it.
         let (member, _) = self.members.iter().rev().find(|(_, peer)| is_due(peer))?;
         let install = self.sources().install(member);
         let given = install.as_ref().map(Install::revision);
@@ -159,7 +156,7 @@ impl Controller {
         peer.give(now, install.as_ref());
         peer.due = now
             + match member {
-                Member::Switch(_) => peer.pace,
+                Member::Switch(_) | Member::Cache(_) => peer.pace,
                 Member::Node(_) => peer.pace.min(pace),
             };
         if let Some(order) = &hot {
@@ -225,8 +222,10 @@ impl Controller {
                 let may_hold = peer.may_hold;
                 self.standing_of((node, may_hold), incarnation, report)
             }
-            (Member::Switch(_), MemberReport::Node(_))
-            | (Member::Node(_), MemberReport::Switch(_)) => {
+            (Member::Cache(_), MemberReport::Cache(report)) => {
+                judge_cache(now, &self.ledger.state, report)
+            }
+            (Member::Switch(_) | Member::Node(_) | Member::Cache(_), _) => {
                 peer.contact = Contact::Silent;
                 let saw = format!("{from} reports in the form of another role");
                 let did = "ignore it; check the configured control address";
@@ -352,8 +351,7 @@ impl Controller {
                     self.hot.hear_switch(now, by, it, decisions);
                 }
             }
-            (Member::Node(_), MemberReport::Switch(_))
-            | (Member::Switch(_), MemberReport::Node(_)) => {}
+            (Member::Switch(_) | Member::Node(_) | Member::Cache(_), _) => {}
         }
         peer.report = Some(report);
     }
@@ -395,6 +393,7 @@ impl Controller {
     /// Decides whatever can be decided now. The last decision is durable.
     fn step(&mut self) {
         self.shorten_leases();
+        self.look_at_direct();
         self.look_at_switches();
         self.look_at_fences();
         self.look_at_absences();
@@ -435,4 +434,25 @@ impl Controller {
             }
         }
     }
+}
+
+/// Everybody, with the leases that a predecessor may have given them.
+fn peers(config: &ControllerConfig, state: &Saved, now: Instant) -> BTreeMap<Member, Peer> {
+    let (pace, lease) = (config.poll_interval, Duration::from_millis(state.lease_ms));
+    let peer = || Peer::after(now, pace, (lease, config.overlap));
+    let switches = (0..).zip(&config.switches).map(|(index, _)| (Member::Switch(index), peer()));
+    let nodes = state.map.nodes.iter().map(|node| {
+        let (id, peer) = (node.id, peer());
+        // Who is not on record was given none, nor is by who cannot put it there any more.
+        let direct = if state.may_be_direct(id) { peer.direct } else { Granted::none(now) };
+        let may_hold = state.partitions_of(id) > 0;
+        (Member::Node(id), Peer { may_hold, direct, ..peer })
+    });
+    // A cache has no lease of anybody who gives orders.
+    let caches = state
+        .map
+        .caches
+        .iter()
+        .map(|cache| (Member::Cache(cache.id), Peer::new(now, pace, Duration::ZERO)));
+    switches.chain(nodes).chain(caches).collect()
 }

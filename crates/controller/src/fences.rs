@@ -123,7 +123,7 @@ impl Reach<'_> {
             |peer: &Peer| peer.is_serving() && peer.steady_at <= self.now && !peer.is_leaving();
         self.members.iter().find_map(|(member, peer)| match member {
             Member::Switch(index) if fit(peer) => Some(index),
-            Member::Switch(_) | Member::Node(_) => None,
+            Member::Switch(_) | Member::Node(_) | Member::Cache(_) => None,
         })
     }
 }

@@ -28,6 +28,11 @@ impl Controller {
             Verdict::Stands(standing) => standing,
             Verdict::TakeIn => take_in(&mut self.ledger, peer, arrival),
         };
+        // Nor is it known which incarnation had one.
+        let unknown = self.ledger.state.direct.is_none() && !peer.direct.is_over(now);
+        if unknown && standing == Standing::Accepted {
+            return peer.lending();
+        }
         let known = self.ledger.state.incarnations.get(&node);
         if standing != Standing::Accepted || known == Some(&incarnation) {
             return standing;
@@ -45,7 +50,7 @@ impl Controller {
     pub(crate) fn register_switch(&mut self, from: Member, incarnation: Incarnation) -> Standing {
         let place = match from {
             Member::Switch(index) => self.ledger.state.switches.get(usize::from(index)).copied(),
-            Member::Node(_) => None,
+            Member::Node(_) | Member::Cache(_) => None,
         };
         let Some(at) = place else { return Standing::Accepted };
         let known = self.ledger.state.switch_incarnations.get(&at).copied();

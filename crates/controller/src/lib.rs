@@ -74,7 +74,7 @@ pub use placement::{
 pub use rebuild::{Basis, NodePart, PartitionPart, RebuildError, Rebuilt, rebuild};
 pub use saved::{FORMAT, Saved};
 pub use status::{
-    AwaitedStatus, CopyStatus, DelegationStatus, GenerationStatus, HotStatus, KeyspaceStatus,
-    MemberState, MemberStatus, NodeLoad, PartitionStatus, PartitionVerified, STATUS_SCHEMA, Status,
-    StoreStatus, VerifyStatus,
+    AwaitedStatus, CacheStatus, CopyStatus, DelegationStatus, GenerationStatus, HotStatus,
+    KeyspaceStatus, MemberState, MemberStatus, NodeLoad, PartitionStatus, PartitionVerified,
+    STATUS_SCHEMA, Status, StoreStatus, VerifyStatus,
 };

@@ -7,7 +7,7 @@ mod returns;
 mod sample;
 mod standing;
 
-pub(crate) use judge::{Verdict, bound, judge_node, judge_switch};
+pub(crate) use judge::{Verdict, bound, judge_cache, judge_node, judge_switch};
 pub(crate) use lease::Granted;
 pub(crate) use peer::{Contact, Peer, Terms};
 pub(crate) use returns::{Arrival, accept_loss, begin_incarnation, take_in};
@@ -29,7 +29,7 @@ const CLOSED_POLL: Duration = Duration::from_millis(10);
 /// a copy takes longer than this.
 const COPY_POLL: Duration = Duration::from_millis(25);
 
-/// All switches and nodes.
+/// All switches, nodes and caches.
 #[derive(Clone, Debug)]
 pub(crate) struct Members {
     peers: BTreeMap<Member, Peer>,
@@ -61,12 +61,12 @@ impl Members {
         self.peers.remove(&member);
     }
 
-    /// Switches, then nodes.
+    /// Switches, then nodes, then caches.
     pub(crate) fn iter(&self) -> impl DoubleEndedIterator<Item = (Member, &Peer)> {
         self.peers.iter().map(|(member, peer)| (*member, peer))
     }
 
-    /// Switches, then nodes.
+    /// Switches, then nodes, then caches.
     pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (Member, &mut Peer)> {
         self.peers.iter_mut().map(|(member, peer)| (*member, peer))
     }
@@ -74,7 +74,7 @@ impl Members {
     pub(crate) fn nodes(&self) -> impl Iterator<Item = (NodeId, &Peer)> {
         self.iter().filter_map(|(member, peer)| match member {
             Member::Node(id) => Some((id, peer)),
-            Member::Switch(_) => None,
+            Member::Switch(_) | Member::Cache(_) => None,
         })
     }
 
@@ -131,10 +131,13 @@ impl Members {
         report.is_some_and(|report| report.versions.splits())
     }
 
-    /// Members that follow somebody else.
+    /// Switches and nodes that follow somebody else. (A cache that does holds up nobody.)
     pub(crate) fn foreign(&self) -> impl Iterator<Item = Member> {
         let astray = |it: &Peer| matches!(it.standing, Standing::Foreign(_) | Standing::Ahead(_));
-        self.iter().filter(move |(_, peer)| astray(peer)).map(|(member, _)| member)
+        let counts = move |(member, peer): &(Member, &Peer)| {
+            astray(peer) && !matches!(member, Member::Cache(_))
+        };
+        self.iter().filter(counts).map(|(member, _)| member)
     }
 
     /// Whether this node does what it is told, and has answered since the last of those nodes fell

@@ -70,6 +70,7 @@ impl<'a> Sources<'a> {
         match member {
             Member::Switch(_) if self.holds_switches => None,
             Member::Switch(index) => Some(Install::Tables(state.map.switch_tables(index))),
+            Member::Cache(id) => Some(Install::Cache(state.map.cache_tables(id, self.service))),
             Member::Node(id) => {
                 let store = *state.stores.get(&id).expect("accepted: its memory is known");
                 let aged = state.aged.get(&id).copied().unwrap_or_default();
@@ -96,7 +97,7 @@ impl<'a> Sources<'a> {
                 let too_soon = self.mutant.is(Mutant::NodesBeforeSwitch);
                 self.hot.for_node(report.hot_revision, too_soon)
             }
-            (Member::Node(_), MemberReport::Switch(_)) => None,
+            (Member::Node(_) | Member::Cache(_), _) => None,
         }
     }
 

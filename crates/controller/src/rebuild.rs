@@ -98,9 +98,7 @@ pub fn rebuild(basis: &Basis<'_>, now: Instant) -> Result<Rebuilt, RebuildError>
     check_complete(basis, &counted, &assignments)?;
     let ours = basis.older.filter(|it| it.map.cluster == newest.cluster);
     let revision = next_revision(basis, now)?;
-    let ids = assignments.iter().flat_map(|it| &it.partitions).map(|it| it.id.0);
-    let last_id = ids.chain(ours.map(|it| it.next_partition.saturating_sub(1))).max();
-    let mut chains = Chains::new(&counted, revision, last_id.unwrap_or(0));
+    let mut chains = Chains::new(&counted, revision, last_id(&assignments, ours));
     chains.take_newest()?;
     let all = without.is_empty() && counted.iter().all(|it| !it.is_blank());
     chains.fill_gaps(&newest.keyspaces, &takers(newest, all))?;
@@ -118,6 +116,7 @@ pub fn rebuild(basis: &Basis<'_>, now: Instant) -> Result<Rebuilt, RebuildError>
         fences: fences(&nodes, revision),
         copy_bytes_per_s: if paused { 0 } else { config.copy_bytes_per_s },
         nodes,
+        caches: Vec::new(), // The configuration says which there are.
         keyspaces: newest.keyspaces.clone(),
         partitions,
     };
@@ -143,6 +142,7 @@ pub fn rebuild(basis: &Basis<'_>, now: Instant) -> Result<Rebuilt, RebuildError>
         aged: members().copied().filter_map(|it| aged(&it)).collect(),
         issued: VecDeque::from([revision]),
         standbys: standbys(config, &map),
+        direct: None, // Nobody knows.
         departing: of_older(ours, |it| &it.departing).filter(known).collect(),
         paused,
         placement_paused: ours.is_some_and(|it| it.placement_paused),
@@ -153,6 +153,13 @@ pub fn rebuild(basis: &Basis<'_>, now: Instant) -> Result<Rebuilt, RebuildError>
         map,
     };
     Ok(Rebuilt { saved, nodes, partitions: parts })
+}
+
+/// The last id of a partition that was given out, as far as anybody knows.
+fn last_id(assignments: &[&Assignment], older: Option<&Saved>) -> u32 {
+    let ids = assignments.iter().flat_map(|it| &it.partitions).map(|it| it.id.0);
+    let last = ids.chain(older.map(|it| it.next_partition.saturating_sub(1))).max();
+    last.unwrap_or(0)
 }
 
 fn has_keyspace_of(map: &Map, key: &KeyName) -> bool {

@@ -50,6 +50,10 @@ pub struct Saved {
     /// may not have heard of it, by service endpoint.
     #[serde(default)]
     pub standbys: BTreeMap<SocketAddr, Standby>,
+    /// Nodes that may have been given a lease for requests that pass no switch, by which a node
+    /// also lends keys to caches; `None` in a store from before that was kept: all of them.
+    #[serde(default)]
+    pub direct: Option<BTreeSet<NodeId>>,
     /// Nodes that are to hold nothing in the end.
     pub departing: BTreeSet<NodeId>,
     /// Whether copying is paused; the map then has rate 0.
@@ -143,6 +147,11 @@ impl Saved {
     /// Whether this node has left a chain for a while.
     pub(crate) fn is_away(&self, node: NodeId) -> bool {
         self.map.partitions.iter().any(|it| it.kept_since(node).is_some())
+    }
+
+    /// Whether this node may have been given a lease for requests that pass no switch.
+    pub(crate) fn may_be_direct(&self, node: NodeId) -> bool {
+        self.direct.as_ref().is_none_or(|known| known.contains(&node))
     }
 
     /// How many partitions have this node in their chain.

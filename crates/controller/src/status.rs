@@ -10,9 +10,9 @@ mod view;
 mod watches;
 
 pub use form::{
-    AwaitedStatus, CopyStatus, DelegationStatus, GenerationStatus, HotStatus, KeyspaceStatus,
-    MemberState, MemberStatus, NodeLoad, PartitionStatus, PartitionVerified, STATUS_SCHEMA, Status,
-    StoreStatus, VerifyStatus,
+    AwaitedStatus, CacheStatus, CopyStatus, DelegationStatus, GenerationStatus, HotStatus,
+    KeyspaceStatus, MemberState, MemberStatus, NodeLoad, PartitionStatus, PartitionVerified,
+    STATUS_SCHEMA, Status, StoreStatus, VerifyStatus,
 };
 pub(crate) use view::View;
 pub(crate) use watches::Watches;

@@ -2,6 +2,7 @@
 
 mod absences;
 mod alterations;
+mod caches;
 mod chaos;
 mod clock;
 mod configuration;
@@ -12,6 +13,7 @@ mod growing;
 mod hot;
 mod keyspaces;
 mod leases;
+mod lending;
 mod losses;
 mod member;
 mod membership;

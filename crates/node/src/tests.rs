@@ -84,6 +84,7 @@ impl Chain {
             .map(|id| NodeSpec { id: NodeId(id), endpoint: port(100 + id), shards: 1 })
             .collect();
         let map = Map {
+            caches: Vec::new(),
             handing_over: false,
             fences: Vec::new(),
             revision: Revision::new(1),

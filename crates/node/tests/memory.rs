@@ -40,6 +40,7 @@ fn map() -> Map {
         ..Partition::default()
     };
     Map {
+        caches: Vec::new(),
         handing_over: false,
         fences: Vec::new(),
         revision: Revision::new(1),

@@ -9,7 +9,9 @@ use crate::disk::MinFreeDisk;
 use crate::memory::MaxMemory;
 use crate::secret;
 use crate::store::{BackendUrl, EtcdUrl, SyncPolicy};
-use cluster::{ClusterId, HotPolicy, KeyspaceKind, NodeId, NodeSpec, Selection};
+use cluster::{
+    CacheId, CacheSpec, ClusterId, HotPolicy, KeyspaceKind, NodeId, NodeSpec, Selection,
+};
 use controller::{ControllerConfig, KeyspaceSpec, LOAD_FLOOR, POLL_INTERVAL, SPLIT_BYTES};
 use serde::Deserialize;
 use std::net::SocketAddr;
@@ -31,6 +33,9 @@ pub struct Config {
     /// The storage nodes.
     #[serde(rename = "node", default)]
     pub nodes: Vec<NodeSection>,
+    /// The caches.
+    #[serde(rename = "cache", default)]
+    pub caches: Vec<CacheSection>,
     /// The controller.
     pub controller: ControllerSection,
     /// Keyspaces that the controller creates when it first has all nodes. Changing one that
@@ -96,6 +101,18 @@ pub struct NodeSection {
     pub min_free_disk: MinFreeDisk,
 }
 
+/// `[[cache]]`
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CacheSection {
+    /// Its id.
+    pub id: u16,
+    /// UDP address that requests and what lenders say come to.
+    pub listen: SocketAddr,
+    /// TCP address of its admin server.
+    pub admin: SocketAddr,
+}
+
 /// `[controller]`
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -147,7 +164,7 @@ pub struct KeyspaceSection {
     /// Range keyspaces: first keys of all partitions but the first.
     #[serde(default)]
     pub splits: Vec<String>,
-    /// What becomes of its hot keys: `"replicate"`, `"reads"`, or `"off"`.
+    /// What becomes of its hot keys: `"replicate"`, `"reads"`, `"cache"`, or `"off"`.
     #[serde(default)]
     pub hot: HotPolicy,
 }
@@ -274,6 +291,18 @@ impl Config {
         self.nodes.iter().find(|node| node.id == id.0)
     }
 
+    /// The cache of this id.
+    #[must_use]
+    pub fn cache(&self, id: CacheId) -> Option<&CacheSection> {
+        self.caches.iter().find(|cache| cache.id == id.0)
+    }
+
+    /// Members that the controller gives orders to.
+    #[must_use]
+    pub fn members(&self) -> usize {
+        self.switches.len() + self.nodes.len() + self.caches.len()
+    }
+
     /// What the controller is told; `cluster` is for one that does not exist yet.
     #[must_use]
     pub fn controller_config(&self, cluster: ClusterId) -> ControllerConfig {
@@ -283,6 +312,7 @@ impl Config {
             cluster,
             switches: self.switches.iter().map(|switch| switch.service.into()).collect(),
             nodes: self.nodes.iter().map(NodeSection::spec).collect(),
+            caches: self.caches.iter().map(CacheSection::spec).collect(),
             controls: self.nodes.iter().map(|node| (NodeId(node.id), node.admin)).collect(),
             poll_interval: POLL_INTERVAL.min(lease / POLLS_PER_LEASE_MIN),
             lease,
@@ -318,6 +348,14 @@ impl NodeSection {
     #[must_use]
     pub fn spec(&self) -> NodeSpec {
         NodeSpec { id: NodeId(self.id), endpoint: self.listen.into(), shards: self.shards }
+    }
+}
+
+impl CacheSection {
+    /// Its place in the cluster.
+    #[must_use]
+    pub fn spec(&self) -> CacheSpec {
+        CacheSpec { id: CacheId(self.id), endpoint: self.listen.into(), shards: 1 }
     }
 }
 

@@ -267,7 +267,9 @@ impl Samples {
         };
         let switches = ready(|member| matches!(member, Member::Switch(_)));
         let nodes = ready(|member| matches!(member, Member::Node(_)));
-        let rows = [Sample::labelled(["switch"], switches), Sample::labelled(["node"], nodes)];
+        let caches = ready(|member| matches!(member, Member::Cache(_)));
+        let rows = [("switch", switches), ("node", nodes), ("cache", caches)];
+        let rows = rows.map(|(role, ready)| Sample::labelled([role], ready));
         self.add(&metric::CONTROLLER_MEMBERS_READY, rows);
         self.add(&metric::CONTROLLER_ORDERS, [Sample::plain(status.orders)]);
         self.add(&metric::CONTROLLER_TERM, [Sample::plain(status.term.0)]);

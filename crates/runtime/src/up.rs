@@ -154,6 +154,7 @@ impl Embedded {
             cluster: entropy::draw().map(ClusterId).map_err(StartError::Entropy)?,
             switches: vec![switch.service().into()],
             nodes: nodes.iter().map(NodeDriver::spec).collect(),
+            caches: Vec::new(),
             controls: BTreeMap::new(),
             poll_interval: POLL_INTERVAL,
             lease: LEASE,

@@ -71,6 +71,7 @@ impl From<Member> for Role {
         match member {
             Member::Switch(index) => Self::Switch(index),
             Member::Node(NodeId(index)) => Self::Node(index),
+            Member::Cache(_) => unreachable!("there are no caches yet"),
         }
     }
 }

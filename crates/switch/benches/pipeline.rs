@@ -382,6 +382,7 @@ fn tables(partitions: usize) -> SwitchTables {
     };
     SwitchTables {
         fenced: Vec::new(),
+        caches: Vec::new(),
         cluster: cluster::ClusterId(0),
         revision: Revision::new(1),
         active: true,

@@ -202,6 +202,7 @@ mod tests {
         };
         let tables = SwitchTables {
             fenced: Vec::new(),
+            caches: Vec::new(),
             cluster: cluster::ClusterId(0),
             revision: Revision::new(1),
             active: true,

@@ -53,6 +53,7 @@ fn partition(id: u32, first: u128, last: u128, chain: &[u16]) -> Partition {
 fn sound() -> SwitchTables {
     SwitchTables {
         fenced: Vec::new(),
+        caches: Vec::new(),
         cluster: cluster::ClusterId(0),
         revision: Revision::new(3),
         active: true,

@@ -92,6 +92,7 @@ pub fn any_tables() -> impl Strategy<Value = SwitchTables> {
                 revision: Revision::new(revision),
                 active: true,
                 nodes,
+                caches: Vec::new(),
                 fenced: fenced.map(|place| *place.get(&ids)).into_iter().collect(),
                 partitions,
             }

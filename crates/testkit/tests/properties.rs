@@ -22,6 +22,7 @@ fn published(bounds: Vec<draw::Bound>) -> SwitchTables {
     let node = NodeSpec { id: NodeId(5), endpoint: endpoint(1, 9000), shards: 3 };
     let partitions = partitions(draw::RANGE, bounds, &[node.id]);
     SwitchTables {
+        caches: Vec::new(),
         fenced: Vec::new(),
         cluster: cluster::ClusterId(0),
         revision: Revision::new(1),

@@ -65,6 +65,8 @@ pub const SESSION_KEPT_MS: usize = 3000;
 pub const RATE_MAX: usize = 100000000;
 /// Node ids are below this.
 pub const NODES_MAX: usize = 1024;
+/// Caches of a cluster: a rack needs one, and each has rules of the switch.
+pub const CACHES_MAX: usize = 16;
 /// Partitions of all keyspaces together.
 pub const PARTITIONS_MAX: usize = 65536;
 /// Keyspaces of one cluster.
@@ -3770,13 +3772,13 @@ pub mod metric {
         labels: &[],
         help: "Revision of the cluster map.",
     };
-    /// Switches and nodes that have acknowledged the present revision.
+    /// Switches, nodes and caches that have acknowledged the present revision.
     pub const CONTROLLER_MEMBERS_READY: Metric = Metric {
         name: "keyway_controller_members_ready",
         kind: Kind::Gauge,
         unit: None,
         labels: &["role"],
-        help: "Switches and nodes that have acknowledged the present revision.",
+        help: "Switches, nodes and caches that have acknowledged the present revision.",
     };
     /// Orders sent to members.
     pub const CONTROLLER_ORDERS: Metric = Metric {

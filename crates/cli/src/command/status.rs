@@ -9,7 +9,7 @@ use console::exit::{Failure, Verdict};
 use console::out::{self, Tone, paint};
 use console::shared::Shared;
 use controller::{
-    CopyStatus, Decision, KeyspaceStatus, NodeLoad, Status, StoreStatus, VerifyStatus,
+    CacheStatus, CopyStatus, Decision, KeyspaceStatus, NodeLoad, Status, StoreStatus, VerifyStatus,
 };
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -279,11 +279,13 @@ fn members(status: &Status) -> String {
             Member::Switch(index) if index == status.active_switch => "active",
             Member::Switch(_) => "standby",
             Member::Node(_) if member.departing => "leaving",
-            Member::Node(_) => "",
+            Member::Node(_) | Member::Cache(_) => "",
         };
-        let lease = match member.lease_ms_left {
-            0 => "no lease".to_owned(),
-            left => format!("lease {left} ms"),
+        let lease = match (member.lease_ms_left, &member.cache) {
+            (_, Some(cache)) => cache_in_words(cache),
+            (0, None) if matches!(member.member, Member::Cache(_)) => String::new(),
+            (0, None) => "no lease".to_owned(),
+            (left, None) => format!("lease {left} ms"),
         };
         let detail = &member.detail;
         let endpoint = format!("{}", member.endpoint);
@@ -291,6 +293,14 @@ fn members(status: &Status) -> String {
     }
     text.extend(list(&rows).lines().map(|line| format!("  {line}\n")));
     text
+}
+
+/// How full a cache is, and what it is good for.
+fn cache_in_words(cache: &CacheStatus) -> String {
+    let CacheStatus { entries, room_entries, hits, misses, rules, .. } = *cache;
+    let (keys, room) = (grouped(entries), grouped(room_entries));
+    let (hits, misses, rules) = (grouped(hits), grouped(misses), grouped(rules));
+    format!("{keys} of {room} keys, {hits} hits, {misses} misses, {rules} rules")
 }
 
 /// Copies that are listed one by one; the rest is counted, so that the members stay in view.

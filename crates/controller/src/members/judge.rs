@@ -2,7 +2,10 @@
 
 use super::standing::Standing;
 use crate::saved::Saved;
-use cluster::{NodeId, NodeReport, PartitionSample, SwitchCounters, is_plausible_revision};
+use cluster::{
+    CacheReport, ClusterId, NodeId, NodeReport, PartitionSample, SwitchCounters,
+    is_plausible_revision,
+};
 use machine::Instant;
 use wire::Revision;
 
@@ -16,12 +19,26 @@ pub(crate) enum Verdict {
 
 /// Judges a switch by the cluster and the revision it reports: it has no memory that could matter.
 pub(crate) fn judge_switch(now: Instant, state: &Saved, report: &SwitchCounters) -> Standing {
-    let (ours, installed) = (state.map.cluster, report.revision);
-    if let Some(theirs) = report.cluster.filter(|cluster| *cluster != ours) {
+    judge_follower(now, state, "switch", (report.cluster, report.revision))
+}
+
+/// Judges a cache, in the same way.
+pub(crate) fn judge_cache(now: Instant, state: &Saved, report: &CacheReport) -> Standing {
+    judge_follower(now, state, "cache", (report.cluster, report.revision))
+}
+
+fn judge_follower(
+    now: Instant,
+    state: &Saved,
+    kind: &str,
+    (cluster, installed): (Option<ClusterId>, Revision),
+) -> Standing {
+    let ours = state.map.cluster;
+    if let Some(theirs) = cluster.filter(|cluster| *cluster != ours) {
         return Standing::Foreign(format!(
-            "this switch follows cluster {:016x}, and this is cluster {:016x}: give each cluster \
-             switches of its own; to hand this one over, end the controller of the other cluster \
-             and restart the switch, which keeps nothing",
+            "this {kind} follows cluster {:016x}, and this is cluster {:016x}: give each cluster \
+             members of its own; to hand this one over, end the controller of the other cluster \
+             and restart the {kind}, which keeps nothing",
             theirs.0, ours.0
         ));
     }

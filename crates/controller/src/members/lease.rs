@@ -20,6 +20,11 @@ impl Granted {
         Self { over_at: Lease::over_by(now, duration) }
     }
 
+    /// None has been granted by anybody.
+    pub(crate) fn none(now: Instant) -> Self {
+        Self { over_at: now }
+    }
+
     /// A lease of this cluster that rests on a report that was heard at `heard`.
     pub(crate) fn grant(
         &mut self,

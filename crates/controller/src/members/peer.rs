@@ -48,7 +48,8 @@ pub(crate) struct Peer {
     pub(crate) may_hold: bool,
     /// What leases it may have.
     pub(crate) granted: Granted,
-    /// What leases for requests that pass no switch it may have, if it is a node.
+    /// What leases for requests that pass no switch it may have, in any incarnation, if it is a
+    /// node. They are never longer than those.
     pub(crate) direct: Granted,
     /// What leases it may have had with another memory than its present one.
     pub(crate) replaced: Granted,
@@ -114,6 +115,15 @@ pub(crate) enum Contact {
 impl Peer {
     /// A member that may have been granted a lease up to now, to be asked at this pace.
     pub(crate) fn new(now: Instant, pace: Duration, lease: Duration) -> Self {
+        Self::after(now, pace, (lease, Duration::ZERO))
+    }
+
+    /// The same if a predecessor may go on granting such leases for a while.
+    pub(crate) fn after(
+        now: Instant,
+        pace: Duration,
+        (lease, overlap): (Duration, Duration),
+    ) -> Self {
         Self {
             due: now,
             pace,
@@ -131,9 +141,9 @@ impl Peer {
             stuck: false,
             over: BTreeSet::new(),
             may_hold: false,
-            granted: Granted::up_to(now, lease),
-            direct: Granted::up_to(now, DIRECT_LEASE.min(lease)),
-            replaced: Granted::up_to(now, lease),
+            granted: Granted::up_to(now, lease + overlap),
+            direct: Granted::up_to(now, DIRECT_LEASE.min(lease) + overlap),
+            replaced: Granted::up_to(now, lease + overlap),
             lapsing_since: None,
             leaving_since: None,
         }
@@ -159,6 +169,13 @@ impl Peer {
         self.follows() && !self.stuck
     }
 
+    /// Its standing while what it answers past the switch, or has lent, has to be waited for: it is
+    /// asked again when that is over.
+    pub(crate) fn lending(&mut self) -> Standing {
+        self.due = self.due.min(self.direct.over_at());
+        Standing::Lending
+    }
+
     /// It has certainly fallen silent: it has not shown what would renew its lease, and the last
     /// lease that it may have has ended.
     pub(crate) fn is_gone(&self, now: Instant) -> bool {
@@ -170,12 +187,13 @@ impl Peer {
         self.leaving_since.is_some()
     }
 
-    /// It has not shown what would renew its lease.
+    /// It has not shown what would renew its lease. (Who waits for a lease of its own to end is
+    /// there, and others wait with it.)
     pub(crate) fn is_lapsing(&self) -> bool {
         match self.contact {
             Contact::Untried => false,
             Contact::Silent => true,
-            Contact::Answering => !self.is_serving(),
+            Contact::Answering => !self.is_serving() && self.standing != Standing::Lending,
         }
     }
 
@@ -226,7 +244,7 @@ impl Peer {
     pub(crate) fn node_report(&self) -> Option<&NodeReport> {
         match self.report.as_ref().map(|report| &report.state) {
             Some(MemberReport::Node(report)) => Some(report),
-            Some(MemberReport::Switch(_)) | None => None,
+            Some(MemberReport::Switch(_) | MemberReport::Cache(_)) | None => None,
         }
     }
 

@@ -70,6 +70,11 @@ pub(crate) fn begin_incarnation(
     if !it.may_decide || known.is_some() && !ledger.is_durable() {
         return Standing::Returning;
     }
+    // What that incarnation answers past the switch, or has lent, is right only as long as nobody
+    // commits anything newer. Without this node nobody does: it is the tail, or has settled since.
+    if known.is_some() && ledger.state.may_be_direct(node) && !peer.direct.is_over(it.now) {
+        return peer.lending();
+    }
     let remembers = known.is_none_or(|known| believes_any_past || past.contains(&known));
     ledger.state.incarnations.insert(node, it.incarnation);
     if !remembers {

@@ -16,6 +16,10 @@ pub(crate) enum Standing {
     /// A node that was started anew, or is new, while nothing can be decided: a decision is being
     /// saved, or others have not been heard of yet.
     Returning,
+    /// A node that was started anew, while its last incarnation may still be answering requests
+    /// that pass no switch, or caches show what it has lent them: nobody else may commit anything
+    /// newer.
+    Lending,
     /// A node that came back with another memory than the one that held its partitions.
     Forgotten,
     /// It follows somebody else. The text says how that shows and what to do.
@@ -31,7 +35,7 @@ impl Standing {
     /// Whether somebody has to look after it.
     pub(crate) fn level(&self) -> Level {
         match self {
-            Self::Unheard | Self::Accepted | Self::Returning => Level::Usual,
+            Self::Unheard | Self::Accepted | Self::Returning | Self::Lending => Level::Usual,
             Self::Waiting(_)
             | Self::Forgotten
             | Self::Foreign(_)
@@ -54,6 +58,10 @@ impl Standing {
             Self::Returning => (
                 format!("{member} was started anew while nothing can be decided"),
                 "see to it when all have been heard of and what was decided is saved".into(),
+            ),
+            Self::Lending => (
+                format!("{member} was started anew, and what it has lent may still be shown"),
+                "let its chains wait until that is over".into(),
             ),
             Self::Forgotten => (
                 format!("{member} came back without the memory of its partitions"),

@@ -41,7 +41,8 @@ pub struct Status {
     /// The active switch is ready, every partition is open, and every member of every chain is
     /// ready: all keys can be read and written.
     pub covered: bool,
-    /// The map is durable, every member is ready, and every keyspace of the configuration is there.
+    /// The map is durable, every switch and node is ready, and every keyspace of the configuration
+    /// is there.
     pub ready: bool,
     /// Every partition is open, has as many members as its keyspace wants, takes nobody in, and
     /// every one of its members says, to this controller, that it has installed that. Whether they
@@ -66,7 +67,7 @@ pub struct Status {
     pub active_switch: u16,
     /// Orders sent since the controller started.
     pub orders: u64,
-    /// Switches, then nodes.
+    /// Switches, then nodes, then caches.
     pub members: Vec<MemberStatus>,
     /// Keyspaces, by id.
     pub keyspaces: Vec<KeyspaceStatus>,
@@ -129,12 +130,40 @@ pub struct MemberStatus {
     /// or behind it if negative; `None` if that is not known, and for a switch.
     #[serde(default)]
     pub clock_ahead_ms: Option<i64>,
+    /// How full and how good a cache is, if this is one that was heard.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache: Option<CacheStatus>,
+}
+
+/// What a cache holds, and what it is good for, as last heard. Counts are since it started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CacheStatus {
+    /// Keys that it holds.
+    pub entries: u64,
+    /// Keys that it has room for.
+    pub room_entries: u64,
+    /// Bytes of what it holds.
+    pub bytes: u64,
+    /// Requests that it has answered.
+    pub hits: u64,
+    /// Requests that came to it and that it could not answer.
+    pub misses: u64,
+    /// Requests that it has passed on to nodes.
+    pub forwarded: u64,
+    /// Lenders whose lease it has.
+    pub volumes: u64,
+    /// Rules of the switch that lead to it.
+    pub rules: u64,
+    /// Rules that are to.
+    pub rules_wanted: u64,
 }
 
 impl Status {
-    /// Members that do not answer, or do not do yet what they were told.
+    /// Switches and nodes that do not answer, or do not do yet what they were told. Nobody waits
+    /// for a cache.
     pub fn late(&self) -> impl Iterator<Item = &MemberStatus> {
-        self.members.iter().filter(|it| it.state != MemberState::Ready)
+        let counts = |it: &&MemberStatus| !matches!(it.member, Member::Cache(_));
+        self.members.iter().filter(counts).filter(|it| it.state != MemberState::Ready)
     }
 }
 

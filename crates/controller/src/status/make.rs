@@ -35,8 +35,7 @@ fn make(view: &View<'_>) -> Status {
     let keyspaces: Vec<KeyspaceStatus> =
         map.keyspaces.iter().map(|k| keyspace_status(view, k, &counts)).collect();
     let partitions = || keyspaces.iter().flat_map(|k| &k.partitions);
-    let all_ready = members.iter().all(|m| m.state == MemberState::Ready);
-    Status {
+    let mut status = Status {
         schema: STATUS_SCHEMA,
         term: view.state.term,
         // Whoever has it knows.
@@ -47,7 +46,7 @@ fn make(view: &View<'_>) -> Status {
         revision: map.revision,
         durable_revision: view.durable,
         covered: is_covered(view),
-        ready: durable && all_ready,
+        ready: false,
         replicated: keyspaces.iter().all(is_replicated),
         unheard: partitions().filter(|p| p.unheard > 0).count(),
         under_replicated: partitions().filter(|p| p.missing > 0).count(),
@@ -69,7 +68,9 @@ fn make(view: &View<'_>) -> Status {
         // Whoever has the configuration knows.
         awaited: Vec::new(),
         members,
-    }
+    };
+    status.ready = durable && status.late().next().is_none();
+    status
 }
 
 fn is_replicated(keyspace: &KeyspaceStatus) -> bool {
@@ -108,6 +109,7 @@ fn serves_alone_ms(view: &View<'_>, members: &[MemberStatus]) -> u64 {
     let chained: BTreeSet<&NodeId> = map.partitions.iter().flat_map(|it| &it.chain).collect();
     let is_needed = |it: &&MemberStatus| match it.member {
         Member::Switch(index) => index == map.active_switch,
+        Member::Cache(_) => false,
         Member::Node(id) => chained.contains(&id) && it.state != MemberState::Silent,
     };
     let percent = u64::from(CLOCK_RATE_MAX_PERCENT);

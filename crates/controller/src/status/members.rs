@@ -1,10 +1,10 @@
 //! What is said about each member, with what to do if something is to be done.
 
-use super::form::{MemberState, MemberStatus};
+use super::form::{CacheStatus, MemberState, MemberStatus};
 use super::view::{View, ms_between};
 use crate::clock::{is_far, shown};
 use crate::members::{Contact, Peer, Standing};
-use cluster::{Member, NodeId, Partition};
+use cluster::{CacheReport, Member, MemberReport, NodeId, Partition};
 
 pub(super) fn member_status(view: &View<'_>, member: Member, peer: &Peer) -> Option<MemberStatus> {
     let state = view.state;
@@ -13,6 +13,10 @@ pub(super) fn member_status(view: &View<'_>, member: Member, peer: &Peer) -> Opt
         Member::Node(id) => {
             let node = state.map.nodes.iter().find(|n| n.id == id)?;
             (node.endpoint.into(), state.departing.contains(&id))
+        }
+        Member::Cache(id) => {
+            let cache = state.map.caches.iter().find(|it| it.id == id)?;
+            (cache.endpoint.into(), false)
         }
     };
     let (word, mut detail) = describe(view, member, peer);
@@ -40,7 +44,7 @@ pub(super) fn member_status(view: &View<'_>, member: Member, peer: &Peer) -> Opt
     }
     let clock = match member {
         Member::Node(_) => peer.clock.as_ref().and_then(|sample| view.clock.behind(sample)),
-        Member::Switch(_) => None,
+        Member::Switch(_) | Member::Cache(_) => None,
     };
     if let Some(off) = clock.filter(|off| is_far(*off)) {
         let off = shown(off);
@@ -59,6 +63,25 @@ pub(super) fn member_status(view: &View<'_>, member: Member, peer: &Peer) -> Opt
         heard_ms_ago: peer.heard.map(|at| ms_between(at, view.now)),
         lease_ms_left: ms_between(view.now, peer.granted.over_at()),
         clock_ahead_ms: clock.map(|ahead| ahead.0 / 1_000_000),
+        cache: cache_status(peer),
+    })
+}
+
+/// What is to be said of a cache beside that.
+fn cache_status(peer: &Peer) -> Option<CacheStatus> {
+    let MemberReport::Cache(it) = &peer.report.as_ref()?.state else { return None };
+    let CacheReport { entries, room_entries, bytes, hits, misses, .. } = *it;
+    let CacheReport { forwarded, volumes, rules, rules_wanted, .. } = *it;
+    Some(CacheStatus {
+        entries,
+        room_entries,
+        bytes,
+        hits,
+        misses,
+        forwarded,
+        volumes,
+        rules,
+        rules_wanted,
     })
 }
 
@@ -90,13 +113,17 @@ fn describe(view: &View<'_>, member: Member, peer: &Peer) -> (MemberState, Strin
             (MemberState::Foreign, why.clone())
         }
         Standing::Forgotten => (MemberState::Forgotten, forgotten(view, member)),
-        Standing::Accepted | Standing::Waiting(_) | Standing::Returning | Standing::Unheard
+        Standing::Accepted
+        | Standing::Waiting(_)
+        | Standing::Returning
+        | Standing::Lending
+        | Standing::Unheard
             if peer.contact != Contact::Answering && has_left(view, member, peer) =>
         {
             (MemberState::Silent, "it has ended, as it was asked to, and is waited for".into())
         }
         Standing::Unheard => (MemberState::Silent, "not heard of yet: is it running?".into()),
-        Standing::Accepted | Standing::Waiting(_) | Standing::Returning
+        Standing::Accepted | Standing::Waiting(_) | Standing::Returning | Standing::Lending
             if peer.contact != Contact::Answering =>
         {
             (MemberState::Silent, "it has stopped answering: is it running?".into())
@@ -104,6 +131,10 @@ fn describe(view: &View<'_>, member: Member, peer: &Peer) -> (MemberState, Strin
         Standing::Returning => (
             MemberState::Behind,
             "was started anew, and is seen to when all others have been heard of".into(),
+        ),
+        Standing::Lending => (
+            MemberState::Behind,
+            "was started anew, and is seen to when nobody shows any more what it had lent".into(),
         ),
         Standing::Waiting(member) => (
             MemberState::Behind,
@@ -152,7 +183,7 @@ fn aged(view: &View<'_>, member: Member) -> Option<String> {
 /// there are none, nothing does but the memory itself.
 fn forgotten(view: &View<'_>, member: Member) -> String {
     let Member::Node(id) = member else {
-        return "a switch has no memory".to_owned();
+        return format!("{member} has no memory");
     };
     let holds = view.state.map.partitions.iter().filter(|p| p.chain.contains(&id));
     let alive = |node: &NodeId| {

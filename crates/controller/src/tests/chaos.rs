@@ -45,6 +45,8 @@ pub(super) enum Step {
     CutOff(u16),
     /// It installs nothing any more, or does again.
     Stick(u16),
+    /// Clients ask it past the switch from now on, and it lends keys to caches, or not any more.
+    Ask(u16),
     /// Messages from and to it take their time, or do not.
     Delay(u16),
     /// A message that takes its time arrives.
@@ -63,7 +65,7 @@ pub(super) enum Step {
 enum Late {
     /// With the number of the controller that waits for the answer.
     Order(Member, Box<Order>, u32),
-    Report(Member, Report),
+    Report(Member, Box<Report>),
 }
 
 pub(super) struct Chaos {
@@ -177,6 +179,7 @@ impl Chaos {
             }
             Step::CutOff(index) => self.world.member(member(index)).cut_off ^= true,
             Step::Stick(index) => self.world.member(node(index)).stuck ^= true,
+            Step::Ask(index) => self.world.member(node(index)).asked_directly ^= true,
             Step::Delay(index) => {
                 if !self.delayed.remove(&member(index)) {
                     self.delayed.insert(member(index));
@@ -265,11 +268,11 @@ impl Chaos {
             Late::Order(member, order, asked_by) => {
                 let report = self.obey(member, &order).filter(|_| asked_by == self.died);
                 if let Some(report) = report {
-                    self.delay(Late::Report(member, report));
+                    self.delay(Late::Report(member, Box::new(report)));
                 }
             }
             Late::Report(member, report) => {
-                self.world.controller.handle_report(self.world.now, member, report);
+                self.world.controller.handle_report(self.world.now, member, *report);
             }
         }
     }
@@ -418,6 +421,13 @@ impl Chaos {
                 self.check_new_memory(*id, before, after);
             }
         }
+        for (id, incarnation) in &after.incarnations {
+            let begins = before.incarnations.get(id).is_some_and(|old| old != incarnation);
+            if begins && before.stores.get(id) == after.stores.get(id) {
+                let lent = self.world.members[&Member::Node(*id)].has_lent(self.world.now);
+                assert!(!lent, "what node {id} has lent is still shown, and its chains change");
+            }
+        }
         let known: BTreeMap<PartitionId, &Partition> =
             before.map.partitions.iter().map(|p| (p.id, p)).collect();
         for new in &after.map.partitions {
@@ -450,7 +460,9 @@ impl Chaos {
             let orders = self.world.delivered.iter().filter(|(to, _)| *to == Member::Node(id));
             let given = orders.filter_map(|(_, order)| match &order.install {
                 Some(Install::Assignment(it)) if mine((it.node, it.store)) => Some(it),
-                Some(Install::Assignment(_) | Install::Tables(_)) | None => None,
+                Some(Install::Assignment(_) | Install::Tables(_) | Install::Cache(_)) | None => {
+                    None
+                }
             });
             let since = partition.since(id).unwrap();
             let mut held = given.flat_map(|it| &it.partitions);
@@ -475,7 +487,7 @@ impl Chaos {
         for lost in old.chain.iter().filter(|id| !new.chain.contains(id)) {
             let mut processes = self.processes().filter(|(m, _)| *m == Member::Node(*lost));
             let now = self.world.now;
-            let reached = |it| !self.reached_by(*lost, it).is_empty() || it.answers_directly(now);
+            let reached = |it: &Obedient| !self.reached_by(*lost, it).is_empty() || it.lends(now);
             assert!(!processes.any(|(_, it)| reached(it)), "node {lost} may still serve {old:?}");
         }
         let reborn = |id: &NodeId| before.incarnations.get(id) != after.incarnations.get(id);

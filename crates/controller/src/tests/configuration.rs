@@ -66,7 +66,7 @@ fn another_service_address_reaches_every_node() {
     world.live();
     let active = |(_, order): &&(Member, Order)| match &order.install {
         Some(Install::Tables(tables)) => tables.active,
-        Some(Install::Assignment(_)) | None => false,
+        Some(Install::Assignment(_) | Install::Cache(_)) | None => false,
     };
     let serves = world.delivered.iter().position(|order| active(&order)).unwrap();
     let told = world

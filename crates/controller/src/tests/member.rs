@@ -2,9 +2,9 @@
 //! and serves while its lease holds, by its own clock.
 
 use cluster::{
-    ClockAhead, ClusterId, Epoch, HotCount, HotKey, HotOrder, Incarnation, Install, NodeId,
-    NodeReport, Order, Partition, PartitionCount, PartitionId, PartitionSample, Resources, Settled,
-    StoreId, Stored, SwitchCounters, Tenure,
+    CacheReport, ClockAhead, ClusterId, Epoch, HotCount, HotKey, HotOrder, Incarnation, Install,
+    NodeId, NodeReport, Order, Partition, PartitionCount, PartitionId, PartitionSample, Resources,
+    Settled, StoreId, Stored, SwitchCounters, Tenure,
 };
 use machine::Instant;
 use std::collections::{BTreeMap, BTreeSet};
@@ -30,6 +30,9 @@ pub(super) struct Obedient {
     pub(super) tenure: Tenure,
     /// The same for requests that pass no switch, if it is a node.
     pub(super) direct: Tenure,
+    /// The last of those that its earlier incarnations had. What they have lent by it is shown
+    /// though they have ended.
+    lent: Tenure,
     /// The incarnations that its store remembers; an older copy of it lacks the last.
     pub(super) past: Vec<Incarnation>,
     /// What it holds of all partitions, as a number.
@@ -87,6 +90,7 @@ impl Obedient {
             cluster: None,
             tenure: Tenure::new(Incarnation(number * 1_000)),
             direct: Tenure::new(Incarnation(number * 1_000)),
+            lent: Tenure::new(Incarnation(number * 1_000)),
             past: Vec::new(),
             holds: 0,
             installed: None,
@@ -121,9 +125,12 @@ impl Obedient {
     /// Its process is started anew.
     pub(super) fn restart(&mut self) {
         let Incarnation(incarnation) = self.tenure.incarnation();
+        if self.direct.until() > self.lent.until() {
+            self.lent = self.direct;
+        }
         self.tenure = Tenure::new(Incarnation(incarnation + 1));
         self.direct = self.tenure;
-        if matches!(self.installed, Some(Install::Tables(_))) {
+        if matches!(self.installed, Some(Install::Tables(_) | Install::Cache(_))) {
             self.cluster = None;
         }
         self.past.push(Incarnation(incarnation));
@@ -172,6 +179,7 @@ impl Obedient {
                 tables.active && new.switch == self.tenure.incarnation()
             }
             Some(Install::Assignment(_)) => true,
+            Some(Install::Cache(_)) => false,
             None => false,
         };
         let had = new.keys.iter().any(|it| it.generation <= Generation::new(self.hot_floor));
@@ -180,7 +188,7 @@ impl Obedient {
 
     fn takes(&self, install: &Install) -> bool {
         let mine = match install {
-            Install::Tables(_) => true,
+            Install::Tables(_) | Install::Cache(_) => true,
             Install::Assignment(it) => it.store == self.store,
         };
         let mine = mine && self.cluster.is_none_or(|own| own == cluster_of(install));
@@ -228,7 +236,7 @@ impl Obedient {
     pub(super) fn partitions(&self) -> &[Partition] {
         match &self.installed {
             Some(Install::Assignment(assignment)) => &assignment.partitions,
-            Some(Install::Tables(_)) | None => &[],
+            Some(Install::Tables(_) | Install::Cache(_)) | None => &[],
         }
     }
 
@@ -240,6 +248,16 @@ impl Obedient {
     /// Whether it answers requests that pass no switch.
     pub(super) fn answers_directly(&self, now: Instant) -> bool {
         self.serves(now) && self.direct.holds(self.clock(now))
+    }
+
+    /// Whether a cache may still show what it, or an earlier incarnation of it, has lent.
+    pub(super) fn lends(&self, now: Instant) -> bool {
+        self.direct.holds(self.clock(now)) || self.has_lent(now)
+    }
+
+    /// The same of its earlier incarnations alone.
+    pub(super) fn has_lent(&self, now: Instant) -> bool {
+        self.lent.holds(self.clock(now))
     }
 
     pub(super) fn has_entered(&self, partition: &Partition) -> Option<Instant> {
@@ -274,6 +292,21 @@ impl Obedient {
             delegates,
             leaving: self.leaving,
             ..SwitchCounters::default()
+        }
+    }
+
+    pub(super) fn cache_report(&self) -> CacheReport {
+        CacheReport {
+            revision: self.revision(),
+            cluster: self.cluster,
+            leaving: self.leaving,
+            entries: 3,
+            room_entries: 10,
+            hits: 7,
+            misses: 2,
+            rules: 3,
+            rules_wanted: 4,
+            ..CacheReport::default()
         }
     }
 
@@ -330,5 +363,6 @@ fn cluster_of(install: &Install) -> ClusterId {
     match install {
         Install::Tables(tables) => tables.cluster,
         Install::Assignment(assignment) => assignment.cluster,
+        Install::Cache(tables) => tables.cluster,
     }
 }

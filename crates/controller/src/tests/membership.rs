@@ -291,7 +291,7 @@ fn a_controller_that_lost_its_store_overrules_old_tables() {
     assert!(world.status().ready, "{:?}", world.status().members);
     let tables = world.delivered.iter().rev().find_map(|(_, order)| match &order.install {
         Some(Install::Tables(tables)) => Some(tables),
-        Some(Install::Assignment(_)) | None => None,
+        Some(Install::Assignment(_) | Install::Cache(_)) | None => None,
     });
     assert_eq!(tables.unwrap().partitions, []);
 }

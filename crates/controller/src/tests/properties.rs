@@ -25,6 +25,7 @@ fn step() -> impl Strategy<Value = Step> {
         1 => node.clone().prop_map(Step::Wipe),
         4 => (0..NODES + 2).prop_map(Step::CutOff),
         1 => node.clone().prop_map(Step::Stick),
+        2 => node.clone().prop_map(Step::Ask),
         4 => (0..NODES + 2).prop_map(Step::Delay),
         4 => (0..20usize).prop_map(Step::Arrive),
         1 => (0..20usize).prop_map(Step::Lose),

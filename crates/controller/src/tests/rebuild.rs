@@ -33,6 +33,7 @@ fn config() -> ControllerConfig {
         cluster: ClusterId(99),
         switches: vec![endpoint(7_700), endpoint(7_701)],
         nodes: (1..=3).map(node).collect(),
+        caches: Vec::new(),
         controls: (1..=3).map(control).collect(),
         poll_interval: Duration::from_millis(100),
         lease: Duration::from_millis(500),

@@ -3,7 +3,6 @@
 use super::world::{World, node};
 use crate::CommandError;
 use cluster::{Difference, Epoch, Findings, Member, MemberReport, PartitionId, Verification};
-use std::time::Duration;
 use wire::Version;
 
 fn tail_says(world: &mut World, said: Verification) {
@@ -90,7 +89,6 @@ fn a_controller_that_begins_says_of_no_replica_that_it_is_there() {
     world.live();
     assert!(world.status().replicated);
     world.kill(node(1));
-    world.live_for(Duration::from_millis(200));
-    let status = world.status();
-    assert!(!status.replicated && status.unheard > 0, "{status:?}");
+    world.live_until(|world| world.status().unheard > 0);
+    assert!(!world.status().replicated);
 }

@@ -59,6 +59,7 @@ pub(super) fn config(nodes: u16, switches: u8) -> ControllerConfig {
         cluster: ClusterId(0xc1),
         switches: (0..switches).map(|i| endpoint(i, wire::PORT)).collect(),
         nodes: (0..nodes).map(spec_of_node).collect(),
+        caches: Vec::new(),
         controls: BTreeMap::new(),
         poll_interval: POLL,
         lease: crate::LEASE,
@@ -78,8 +79,11 @@ pub(super) fn hash(name: &str, partitions: u32, replicas: u8) -> KeyspaceSpec {
 
 impl World {
     pub(super) fn new(nodes: u16, switches: u8) -> Self {
+        Self::of(config(nodes, switches))
+    }
+
+    pub(super) fn of(config: ControllerConfig) -> Self {
         let now = Instant::from_unix_ms(1_000);
-        let config = config(nodes, switches);
         let controller = Controller::new(config.clone(), None, now).unwrap();
         let mut world = Self {
             now,
@@ -120,10 +124,12 @@ impl World {
         let switches = (0..).zip(&self.config.switches).map(|(i, _)| Member::Switch(i));
         let map = self.controller.map();
         let nodes = map.nodes.iter().map(|n| Member::Node(n.id));
-        for member in switches.chain(nodes) {
+        let caches = map.caches.iter().map(|it| Member::Cache(it.id));
+        for member in switches.chain(nodes).chain(caches) {
             let number = match member {
                 Member::Switch(index) => 200 + u64::from(index),
                 Member::Node(id) => 100 + u64::from(id.0),
+                Member::Cache(id) => 300 + u64::from(id.0),
             };
             self.members.entry(member).or_insert_with(|| Obedient::new(number));
         }
@@ -182,6 +188,7 @@ impl World {
         let it = &self.members[&member];
         let state = match member {
             Member::Switch(_) => MemberReport::Switch(it.counters()),
+            Member::Cache(_) => MemberReport::Cache(it.cache_report()),
             Member::Node(id) => {
                 let mut report = it.report(self.now, id, [self.settling, self.forgetting]);
                 report.copies = self.copies_of(id);

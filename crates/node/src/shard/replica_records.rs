@@ -127,9 +127,10 @@ impl ReplicaRecords {
         self.revision = revision;
         engine.note(SHARD, REVISION, Some(&revision.get().to_be_bytes()));
         note_lives(engine, [incarnation].into_iter());
-        let Assignment { nodes, keyspaces, .. } = assignment;
+        let Assignment { nodes, caches, keyspaces, .. } = assignment;
         let on_record = Assignment {
             nodes: nodes.clone(),
+            caches: caches.clone(),
             keyspaces: keyspaces.clone(),
             partitions: mine.iter().map(|partition| (*partition).clone()).collect(),
             ..*assignment

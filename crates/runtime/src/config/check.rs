@@ -2,8 +2,8 @@
 //! to do.
 
 use super::{
-    Config, ControllerSection, EngineKind, KeyspaceForm, KeyspaceSection, NodeSection, Problems,
-    SwitchSection,
+    CacheSection, Config, ControllerSection, EngineKind, KeyspaceForm, KeyspaceSection,
+    NodeSection, Problems, SwitchSection,
 };
 use cluster::NodeSpec;
 use controller::SWITCHES_MAX;
@@ -20,6 +20,7 @@ pub(super) fn problems(config: &Config) -> Problems {
     check_lease(config, &mut found);
     config.nodes.iter().for_each(|node| check_node(node, &mut found));
     check_together(config, &mut found);
+    check_caches(config, &mut found);
     check_admins(config, &mut found);
     check_directories(config, &mut found);
     check_backends(config, &mut found);
@@ -184,13 +185,44 @@ fn check_together(config: &Config, found: &mut Vec<String>) {
     check_network(config, found);
 }
 
+/// Caches among each other, and with nodes and switches.
+fn check_caches(config: &Config, found: &mut Vec<String>) {
+    let most = wire::CACHES_MAX;
+    if config.caches.len() > most {
+        found.push(format!("there are {} caches: describe {most} or fewer", config.caches.len()));
+    }
+    let nodes: Vec<NodeSpec> = config.nodes.iter().map(NodeSection::spec).collect();
+    for (index, cache) in config.caches.iter().enumerate() {
+        let CacheSection { id, listen, .. } = *cache;
+        check_reachable(&format!("listen of cache {id}"), listen, found);
+        let mut before = config.caches.iter().take(index);
+        if before.clone().any(|other| other.id == id) {
+            found.push(format!("cache {id} is there more than once: give each cache its own id"));
+        }
+        if let Some(other) = before.find(|other| other.listen == listen) {
+            found.push(format!("cache {id} and cache {} share {listen}: move one", other.id));
+        }
+        if let Some(node) = nodes.iter().find(|node| node.owns(listen.into())) {
+            let node = node.id;
+            found.push(format!(
+                "cache {id} is at {listen}, a port of node {node}: choose one that no node's \
+                 shards have"
+            ));
+        }
+        if config.switches.iter().any(|switch| switch.service == listen) {
+            found.push(format!("cache {id} and a switch share {listen}: move one"));
+        }
+    }
+}
+
 /// All that send datagrams to each other must be able to.
 fn check_network(config: &Config, found: &mut Vec<String>) {
     let Some(first) = config.switches.first().map(|switch| switch.service) else { return };
     let switches = (0..).zip(&config.switches).skip(1);
     let switches = switches.map(|(index, it)| (switch_name(config, index), it.service));
     let nodes = config.nodes.iter().map(|it| (format!("node {}", it.id), it.listen));
-    for (name, at) in switches.chain(nodes) {
+    let caches = config.caches.iter().map(|it| (format!("cache {}", it.id), it.listen));
+    for (name, at) in switches.chain(nodes).chain(caches) {
         if at.is_ipv4() != first.is_ipv4() {
             found.push(format!(
                 "{name} is at {at} and the switch at {first}: choose IPv4 or IPv6 for both"
@@ -212,6 +244,7 @@ fn check_admins(config: &Config, found: &mut Vec<String>) {
     let controllers = config.controller.admins().into_iter();
     all.extend(controllers.map(|admin| ("[controller]".to_owned(), admin)));
     all.extend(config.nodes.iter().map(|node| (format!("node {}", node.id), node.admin)));
+    all.extend(config.caches.iter().map(|cache| (format!("cache {}", cache.id), cache.admin)));
     let mut owners: BTreeMap<SocketAddr, Vec<&str>> = BTreeMap::new();
     for (owner, admin) in &all {
         check_reachable(&format!("admin of {owner}"), *admin, found);

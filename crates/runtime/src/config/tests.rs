@@ -52,7 +52,7 @@ fn all_problems_are_told_at_once() {
 #[test]
 fn each_mistake_is_found() {
     type Change = fn(&mut Config);
-    let mistakes: [(Change, &str); 33] = [
+    let mistakes: [(Change, &str); 42] = [
         (|it| it.switches[0].service.set_port(0), "port 0"),
         (|it| it.switches[0].service.set_ip([0; 4].into()), "wildcard"),
         (|it| it.switches.clear(), "describe 1 to 64"),
@@ -81,6 +81,18 @@ fn each_mistake_is_found() {
         (|it| it.nodes[0].listen.set_ip([10, 0, 0, 1].into()), "loopback"),
         (|it| it.nodes[0].admin = it.switches[0].admin, "share the admin address"),
         (|it| it.nodes[0].data = it.nodes[1].data.clone(), "share the directory"),
+        (|it| it.caches = (0..17).map(cache).collect(), "describe 16 or fewer"),
+        (|it| it.caches = vec![cache(1), CacheSection { id: 1, ..cache(2) }], "cache 1 is there"),
+        (|it| it.caches = vec![cache(1), CacheSection { id: 2, ..cache(1) }], "cache 1 share"),
+        (|it| it.caches = vec![cache_at(it.nodes[0].listen)], "a port of node 1"),
+        (|it| it.caches = vec![cache_at(it.switches[0].service)], "cache 7 and a switch share"),
+        (|it| it.caches = vec![cache_at("0.0.0.0:9".parse().unwrap())], "wildcard"),
+        (|it| it.caches = vec![cache_at("127.0.0.1:0".parse().unwrap())], "port 0"),
+        (|it| it.caches = vec![cache_at("[::1]:9000".parse().unwrap())], "choose IPv4 or IPv6"),
+        (
+            |it| it.caches = vec![CacheSection { admin: it.nodes[0].admin, ..cache(1) }],
+            "node 1 and cache 1 share the admin address",
+        ),
         (|it| it.keyspaces[0].name = "a b".into(), "choose a name"),
         (|it| it.keyspaces[0].name = "users".into(), "more than once"),
         (|it| it.keyspaces[0].prefix = "x".into(), "are for kind"),
@@ -91,6 +103,33 @@ fn each_mistake_is_found() {
         let found = problems_with(change);
         assert!(found.iter().any(|it| it.contains(expected)), "{expected:?} not in {found:#?}");
     }
+}
+
+fn cache(id: u16) -> CacheSection {
+    let at = |port: u16| SocketAddr::from(([127, 0, 0, 1], port + id));
+    CacheSection { id, listen: at(9_000), admin: at(9_100) }
+}
+
+fn cache_at(listen: SocketAddr) -> CacheSection {
+    CacheSection { listen, ..cache(7) }
+}
+
+#[test]
+fn caches_are_tables_like_nodes() {
+    let text = fs::read_to_string(EXAMPLE).unwrap();
+    let ours = text.replace("# [[cache]]\n# id = 1\n# listen", "[[cache]]\nid = 1\nlisten");
+    let ours = ours.replace("# admin = \"127.0.0.1:7871\"", "admin = \"127.0.0.1:7871\"");
+    let config: Config = toml::from_str(&ours).unwrap();
+    assert_eq!(config.check().0, Vec::<String>::new());
+    assert_eq!((config.caches.len(), config.members()), (1, 5));
+    let controller = config.controller_config(ClusterId(1));
+    assert_eq!(controller.caches, [config.cache(CacheId(1)).unwrap().spec()]);
+    assert_eq!(config.cache(CacheId(2)), None);
+    let now = machine::Instant(0);
+    assert_eq!(controller::Controller::new(controller, None, now).unwrap().map().caches.len(), 1);
+    let wrong = ours.replace("id = 1\nlisten = \"127.0.0.1:7851\"", "id = 1");
+    let error = toml::from_str::<Config>(&wrong).unwrap_err();
+    assert!(error.to_string().contains("listen"), "{error}");
 }
 
 fn backend() -> Option<BackendUrl> {

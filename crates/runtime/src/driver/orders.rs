@@ -103,6 +103,7 @@ impl MemberHandle {
         superior.belongs_to(match &report.state {
             MemberReport::Switch(it) => it.cluster,
             MemberReport::Node(it) => it.cluster,
+            MemberReport::Cache(it) => it.cluster,
         });
         Ok(report)
     }
@@ -142,9 +143,7 @@ impl MemberHandle {
                 let tables = match install {
                     None => None,
                     Some(Install::Tables(tables)) => Some(tables),
-                    Some(Install::Assignment(_)) => {
-                        return Err(OrderError::WrongRole { is: "switch", wanted: "node" });
-                    }
+                    Some(other) => return Err(wrong_role("switch", &other)),
                 };
                 let to_ask = switch.clone();
                 let command = move || to_ask.command(tables.as_ref(), lease, hot, PATIENCE);
@@ -166,9 +165,7 @@ impl MemberHandle {
                 let assignment = match install {
                     None => None,
                     Some(Install::Assignment(assignment)) => accept(node, assignment)?,
-                    Some(Install::Tables(_)) => {
-                        return Err(OrderError::WrongRole { is: "node", wanted: "switch" });
-                    }
+                    Some(other) => return Err(wrong_role("node", &other)),
                 };
                 let wanted = assignment.as_ref().map(|assignment| assignment.cluster);
                 let to_take = Wanted { install: assignment, clock, lease, direct, hot, verify };
@@ -196,6 +193,16 @@ impl MemberHandle {
             }
         }
     }
+}
+
+/// Why a member of one role does not take this.
+fn wrong_role(is: &'static str, install: &Install) -> OrderError {
+    let wanted = match install {
+        Install::Tables(_) => "switch",
+        Install::Assignment(_) => "node",
+        Install::Cache(_) => "cache",
+    };
+    OrderError::WrongRole { is, wanted }
 }
 
 /// How long an order may take, to be carried out here or to be answered from afar: who takes longer

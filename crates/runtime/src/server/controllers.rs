@@ -9,7 +9,7 @@ use crate::files::Reserve;
 use crate::private;
 use crate::roles::Roles;
 use crate::store::{Candidacy, Candidate, EmbeddedStore, EtcdUrl, MapStore, StoreError};
-use cluster::{ClusterId, Member};
+use cluster::{CacheId, ClusterId, Member};
 use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -27,7 +27,7 @@ impl Server {
         if let Some(etcd) = &config.controller.store {
             return Self::start_candidate(config, etcd);
         }
-        let reserve = Reserve::new(controller_files(config.switches.len() + config.nodes.len()));
+        let reserve = Reserve::new(controller_files(config.members()));
         let store = open_map_store(&config.controller.data).map_err(|error| match error {
             StartError::Store(StoreError::Locked { path }) => StartError::Active { path },
             other => other,
@@ -50,7 +50,7 @@ impl Server {
         if let Some(etcd) = &config.controller.store {
             return Self::start_candidate(config, etcd);
         }
-        let reserve = Reserve::new(controller_files(config.switches.len() + config.nodes.len()));
+        let reserve = Reserve::new(controller_files(config.members()));
         let path = map_store_path(&config.controller.data)?;
         let planned = config.clone();
         let stand = move || match EmbeddedStore::open(&path) {
@@ -68,7 +68,7 @@ impl Server {
     /// Starts a controller whose state is in an etcd: one of several, on one machine or on several,
     /// of which one leads. It serves at the first of the configured addresses that is free here.
     fn start_candidate(config: &Config, etcd: &EtcdUrl) -> Result<Self, StartError> {
-        let reserve = Reserve::new(controller_files(config.switches.len() + config.nodes.len()));
+        let reserve = Reserve::new(controller_files(config.members()));
         let (etcd, planned) = (etcd.clone(), config.clone());
         // It does not stand before it is known where it can be reached.
         let (here, at): (_, Receiver<SocketAddr>) = sync_channel(1);
@@ -110,11 +110,9 @@ pub(crate) fn map_store_path(data: &Path) -> Result<PathBuf, StartError> {
 
 /// What the configuration asks of a controller.
 fn plan(config: &Config) -> io::Result<ControllerPlan> {
-    let switches = (0..).zip(&config.switches);
-    let members = switches.map(|(index, it)| {
-        let member = Member::Switch(index);
-        (member, over_http(member, it.admin))
-    });
+    let switches = (0..).zip(&config.switches).map(|(index, it)| (Member::Switch(index), it.admin));
+    let caches = config.caches.iter().map(|it| (Member::Cache(CacheId(it.id)), it.admin));
+    let members = switches.chain(caches).map(|(member, at)| (member, over_http(member, at)));
     let cluster = entropy::draw().map(ClusterId)?;
     Ok(ControllerPlan {
         config: config.controller_config(cluster),

@@ -35,6 +35,7 @@ pub fn records_of(data: &Path) -> Result<(ControllerConfig, Vec<NodeRecord>), St
         // It has another one with every start.
         switches: Vec::new(),
         nodes: ids().zip(&plan.ports).map(spec).collect(),
+        caches: Vec::new(),
         controls: BTreeMap::new(),
         poll_interval: POLL_INTERVAL,
         lease: LEASE,

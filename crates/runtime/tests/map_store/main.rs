@@ -25,6 +25,7 @@ fn saved(nodes: u16) -> Saved {
         cluster: cluster::ClusterId(9),
         switches: vec![at(7_700)],
         nodes: (0..nodes).map(node).collect(),
+        caches: Vec::new(),
         controls: BTreeMap::new(),
         poll_interval: controller::POLL_INTERVAL,
         lease: controller::LEASE,

@@ -25,6 +25,7 @@ fn map() -> Map {
     let node =
         |id: u16| NodeSpec { id: NodeId(id), endpoint: Endpoint::from(at(20_000 + id)), shards: 2 };
     Map {
+        caches: Vec::new(),
         revision: Revision::new(90),
         cluster: ClusterId(0xc1),
         active_switch: 1,
@@ -80,6 +81,7 @@ fn saved() -> Saved {
             Standby { since: Revision::new(60), unnamed: Some(Revision::new(90)) },
         )]
         .into(),
+        direct: None,
         departing: [NodeId(3)].into(),
         paused: true,
         placement_paused: false,

@@ -48,6 +48,7 @@ fn map() -> Map {
     let kind = KeyspaceKind::Range { prefix: Vec::new() };
     let hot = HotPolicy::default();
     Map {
+        caches: Vec::new(),
         revision: Revision::new(90),
         cluster: ClusterId(0xc1),
         copy_bytes_per_s: 1_000,

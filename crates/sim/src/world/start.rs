@@ -199,6 +199,7 @@ impl World {
             switches: (0..self.options.switches).map(service).collect(),
             nodes: (0..self.options.nodes).map(|id| node_spec(id, self.options.shards)).collect(),
             cluster: ClusterId(self.options.seed),
+            caches: Vec::new(),
             controls: BTreeMap::new(),
             poll_interval: self.options.poll,
             lease: self.options.lease,

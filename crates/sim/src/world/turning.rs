@@ -4,7 +4,7 @@ use super::World;
 use crate::Options;
 use crate::actor::{ReadBy, keys};
 use crate::check::Key;
-use cluster::{HotPolicy, KeyName, NodeId};
+use cluster::{KeyName, NodeId};
 use std::time::Duration;
 use switch::{HotExplanation, explain_hot};
 
@@ -92,7 +92,7 @@ impl World {
             // Those of a keyspace whose hot keys are off wait until they are not.
             let has_copies = |id| {
                 let mut keyspaces = saved.map.keyspaces.iter();
-                keyspaces.any(|it| it.id == id && it.hot != HotPolicy::Off)
+                keyspaces.any(|it| it.id == id && it.hot.copies())
             };
             saved.pins.iter().filter(move |pin| has_copies(pin.keyspace))
         });

@@ -58,6 +58,7 @@ fn threads() -> [Pipeline; 2] {
     let nodes = [1, 2].map(spec).into();
     let tables = SwitchTables {
         fenced: Vec::new(),
+        caches: Vec::new(),
         cluster: cluster::ClusterId(0),
         revision: Revision::new(1),
         active: true,

@@ -43,6 +43,7 @@ pub(crate) fn tables(revision: u64, nodes: u16, chain: &[u16]) -> SwitchTables {
     let nodes = (0..nodes).map(spec).collect();
     SwitchTables {
         fenced: Vec::new(),
+        caches: Vec::new(),
         cluster: cluster::ClusterId(0),
         revision: Revision::new(revision),
         active: true,

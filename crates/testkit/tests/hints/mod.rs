@@ -25,6 +25,7 @@ fn any_tables() -> impl Strategy<Value = SwitchTables> {
         let partitions = partitions(HASH, bounds, &ids);
         SwitchTables {
             fenced: Vec::new(),
+            caches: Vec::new(),
             cluster: cluster::ClusterId(0),
             revision: Revision::new(revision),
             active: true,
@@ -180,6 +181,7 @@ proptest! {
 fn hints_beyond_those_that_the_header_holds_name_nothing() {
     let tables = SwitchTables {
         fenced: Vec::new(),
+        caches: Vec::new(),
         cluster: cluster::ClusterId(0),
         revision: Revision::new(1),
         active: true,

@@ -29,6 +29,7 @@ fn any_wide_tables() -> impl Strategy<Value = SwitchTables> {
         let nodes = ids.iter().map(node).collect();
         let partitions = partitions(draw::HASH, bounds, &ids[count.into()..]);
         SwitchTables {
+            caches: Vec::new(),
             fenced: Vec::new(),
             cluster: cluster::ClusterId(0),
             revision: Revision::new(1),

@@ -37,6 +37,7 @@ pub(crate) fn tables(revision: u64, partitions: u32, nodes: u16) -> SwitchTables
     };
     SwitchTables {
         fenced: Vec::new(),
+        caches: Vec::new(),
         cluster: cluster::ClusterId(0),
         revision: Revision::new(revision),
         active: true,

@@ -29,6 +29,7 @@ pub(crate) fn crowded(rng: &mut Rng, revision: u64, count: usize) -> SwitchTable
     });
     SwitchTables {
         fenced: Vec::new(),
+        caches: Vec::new(),
         cluster: cluster::ClusterId(0),
         revision: Revision::new(revision),
         active: true,

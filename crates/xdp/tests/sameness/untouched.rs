@@ -23,6 +23,7 @@ pub(crate) fn tables(node: SocketAddr) -> SwitchTables {
     let node = NodeSpec { id: NodeId(1), endpoint: Endpoint::from(node), shards: 1 };
     SwitchTables {
         fenced: Vec::new(),
+        caches: Vec::new(),
         cluster: cluster::ClusterId(0),
         revision: Revision::new(1),
         active: true,

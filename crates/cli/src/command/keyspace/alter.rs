@@ -82,6 +82,7 @@ fn word(hot: HotPolicy) -> &'static str {
     match hot {
         HotPolicy::Replicate => "replicate",
         HotPolicy::Reads => "reads",
+        HotPolicy::Cache => "cache",
         HotPolicy::Off => "off",
     }
 }

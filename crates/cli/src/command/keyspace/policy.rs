@@ -10,6 +10,8 @@ pub(super) enum Hot {
     Replicate,
     /// Copies on other nodes answer reads; writes go through the chain.
     Reads,
+    /// Caches hold them and answer reads; writes go through the chain.
+    Cache,
     /// Each key is read from the tail of its chain alone.
     Off,
 }
@@ -19,6 +21,7 @@ impl From<Hot> for HotPolicy {
         match hot {
             Hot::Replicate => Self::Replicate,
             Hot::Reads => Self::Reads,
+            Hot::Cache => Self::Cache,
             Hot::Off => Self::Off,
         }
     }

@@ -51,6 +51,7 @@ impl Rig {
             ..Partition::default()
         };
         let tables = SwitchTables {
+            caches: Vec::new(),
             fenced: Vec::new(),
             cluster: cluster::ClusterId(0),
             revision: Revision::new(1),

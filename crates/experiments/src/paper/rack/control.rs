@@ -33,6 +33,7 @@ pub(super) fn configuration(spec: &RackSpec) -> ControllerConfig {
         cluster: ClusterId(seed),
         switches: vec![SERVICE],
         nodes: (0..nodes).map(node).collect(),
+        caches: Vec::new(),
         controls: BTreeMap::new(),
         poll_interval: POLL_INTERVAL,
         lease: LEASE,
@@ -83,6 +84,7 @@ impl Rack {
         match self.post.pop_front().expect("one for each event") {
             Mail::Order(Member::Switch(_), order) => self.order_switch(&order),
             Mail::Order(Member::Node(node), order) => self.order_node(node, &order),
+            Mail::Order(Member::Cache(_), _) => unreachable!("racks have no caches"),
             Mail::Report(from, report) => {
                 self.controller.handle_report(self.now, from, report);
                 self.pump_controller();

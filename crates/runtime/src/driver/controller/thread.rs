@@ -297,7 +297,8 @@ impl Thread {
     fn follow_the_map(&mut self) -> io::Result<()> {
         let nodes = self.controller.map().nodes.iter().map(|node: &NodeSpec| node.id);
         let nodes: BTreeSet<Member> = nodes.map(Member::Node).collect();
-        let stays = |member: &Member| matches!(member, Member::Switch(_)) || nodes.contains(member);
+        let comes_and_goes = |member: &Member| matches!(member, Member::Node(_));
+        let stays = |member: &Member| !comes_and_goes(member) || nodes.contains(member);
         self.couriers.retain(|member, _| stays(member));
         self.listeners.retain(|member, _| stays(member));
         let controls = self.controller.controls().clone();

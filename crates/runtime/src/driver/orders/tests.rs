@@ -51,6 +51,7 @@ fn sound(node: &NodeHandle) -> Assignment {
         hot: cluster::HotPolicy::Replicate,
     };
     Assignment {
+        caches: Vec::new(),
         revision: Revision::new(5),
         cluster: ClusterId(3),
         node: NodeId(1),
@@ -329,7 +330,7 @@ fn hot_keys_are_taken_by_all_threads_of_the_active_switch_and_by_all_shards() {
     let member = MemberHandle::Switch(switch.handle());
     let says = |report: Report| match report.state {
         MemberReport::Switch(counters) => counters.hot_revision,
-        MemberReport::Node(_) => panic!(),
+        MemberReport::Node(_) | MemberReport::Cache(_) => panic!(),
     };
     assert_eq!(
         says(obey(&member, hot()).unwrap()),
@@ -373,6 +374,7 @@ fn hot_keys_from_far_ahead_are_left_out_of_an_order() {
             let says = match obey(member, order).unwrap().state {
                 MemberReport::Node(report) => report.hot_revision,
                 MemberReport::Switch(counters) => counters.hot_revision,
+                MemberReport::Cache(_) => panic!(),
             };
             assert_eq!(says, Revision::new(taken));
         }
