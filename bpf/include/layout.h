@@ -71,6 +71,14 @@
 #define KW_DELEGATION_COMMIT_LEN	8
 #define KW_DELEGATION_WRITE_LEN	1
 #define KW_DELEGATION_DURABLE_LEN	8
+#define KW_CACHE_LOAN_LEN	28
+#define KW_CACHE_RENEW_LEN	8
+#define KW_CACHE_GRANT_LEN	20
+#define KW_CACHE_UPDATE_LEN	16
+#define KW_CACHE_RECALL_LEN	16
+#define KW_CACHE_ANSWER_LEN	17
+#define KW_CACHE_REPORT_LEN	40
+#define KW_CACHE_RULE_LEN	11
 #define KW_COPY_REGISTRATION_LEN	11
 #define KW_COPY_DELEGATIONS_LEN	5
 #define KW_DELEGATIONS_LEN	2
@@ -124,6 +132,16 @@ enum kw_op {
 	KW_OP_CHAIN_OFFERED = 0x52,
 	KW_OP_DELEGATION_WRITE = 0x53,
 	KW_OP_DELEGATION_DURABLE = 0x54,
+	KW_OP_CACHE_FETCH = 0x55,
+	KW_OP_CACHE_LOAN = 0x56,
+	KW_OP_CACHE_RENEW = 0x57,
+	KW_OP_CACHE_GRANT = 0x58,
+	KW_OP_CACHE_UPDATE = 0x59,
+	KW_OP_CACHE_RECALL = 0x5a,
+	KW_OP_CACHE_ANSWER = 0x5b,
+	KW_OP_CACHE_REPORT = 0x5c,
+	KW_OP_CACHE_RULES = 0x5d,
+	KW_OP_CACHE_RULED = 0x5e,
 	KW_OP_GET_REPLY = 0x81,
 	KW_OP_PUT_REPLY = 0x82,
 	KW_OP_DEL_REPLY = 0x83,
@@ -169,6 +187,16 @@ enum kw_op {
 	case 0x52: \
 	case 0x53: \
 	case 0x54: \
+	case 0x55: \
+	case 0x56: \
+	case 0x57: \
+	case 0x58: \
+	case 0x59: \
+	case 0x5a: \
+	case 0x5b: \
+	case 0x5c: \
+	case 0x5d: \
+	case 0x5e: \
 	case 0x81: \
 	case 0x82: \
 	case 0x83: \
@@ -292,6 +320,7 @@ enum kw_effect {
 #define KW_HOP_FLAG_GRANTED	(1 << 4)
 #define KW_HOP_FLAG_OLD	(1 << 5)
 #define KW_HOP_FLAG_CROWDED	(1 << 6)
+#define KW_HOP_FLAG_MISSED	(1 << 7)
 #define KW_HOP_FLAG_CUT	(1 << 1)
 
 /* The header of every packet. */

@@ -37,6 +37,16 @@ local FAMILIES = {
     [0x52] = "chain_offered",
     [0x53] = "delegation_write",
     [0x54] = "delegation_durable",
+    [0x55] = "cache_fetch",
+    [0x56] = "cache_loan",
+    [0x57] = "cache_renew",
+    [0x58] = "cache_grant",
+    [0x59] = "cache_update",
+    [0x5a] = "cache_recall",
+    [0x5b] = "cache_answer",
+    [0x5c] = "cache_report",
+    [0x5d] = "cache_rules",
+    [0x5e] = "cache_ruled",
     [0x81] = "get_reply",
     [0x82] = "put_reply",
     [0x83] = "del_reply",
@@ -124,6 +134,7 @@ local BITS = {
     { name = "GRANTED", bit = 4, ops = nil },
     { name = "OLD", bit = 5, ops = nil },
     { name = "CROWDED", bit = 6, ops = nil },
+    { name = "MISSED", bit = 7, ops = nil },
     { name = "CUT", bit = 1, ops = nil },
   },
 }
@@ -386,6 +397,65 @@ local FORMS = {
   ["delegation_durable"] = {
     { name = "delegation", at = 0, size = 8, shown = "number" },
     len = 8,
+    parts = {},
+  },
+  ["cache_loan"] = {
+    { name = "lender", at = 0, size = 8, shown = "hex" },
+    { name = "loan", at = 8, size = 8, shown = "number" },
+    { name = "from", at = 16, size = 8, shown = "number" },
+    { name = "lasts_ms", at = 24, size = 4, shown = "number" },
+    len = 28,
+    parts = {},
+  },
+  ["cache_renew"] = {
+    { name = "lender", at = 0, size = 8, shown = "hex" },
+    len = 8,
+    parts = {},
+  },
+  ["cache_grant"] = {
+    { name = "lender", at = 0, size = 8, shown = "hex" },
+    { name = "from", at = 8, size = 8, shown = "number" },
+    { name = "lasts_ms", at = 16, size = 4, shown = "number" },
+    len = 20,
+    parts = {},
+  },
+  ["cache_update"] = {
+    { name = "lender", at = 0, size = 8, shown = "hex" },
+    { name = "loan", at = 8, size = 8, shown = "number" },
+    len = 16,
+    parts = {},
+  },
+  ["cache_recall"] = {
+    { name = "lender", at = 0, size = 8, shown = "hex" },
+    { name = "loan", at = 8, size = 8, shown = "number" },
+    len = 16,
+    parts = {},
+  },
+  ["cache_answer"] = {
+    { name = "lender", at = 0, size = 8, shown = "hex" },
+    { name = "loan", at = 8, size = 8, shown = "number" },
+    { name = "held", at = 16, size = 1, shown = "number" },
+    len = 17,
+    parts = {},
+  },
+  ["cache_report"] = {
+    { name = "keyspace", at = 0, size = 2, shown = "number" },
+    { name = "partition", at = 2, size = 4, shown = "number" },
+    { name = "epoch", at = 6, size = 4, shown = "number" },
+    { name = "match", at = 10, size = 16, shown = "hex" },
+    { name = "keyhash", at = 26, size = 8, shown = "hex" },
+    { name = "rate", at = 34, size = 4, shown = "number" },
+    { name = "key_len", at = 38, size = 2, shown = "number" },
+    len = 40,
+    parts = {
+      { bytes = "key", len = "key_len" },
+    },
+  },
+  ["cache_rule"] = {
+    { name = "adds", at = 0, size = 1, shown = "number" },
+    { name = "keyspace", at = 1, size = 2, shown = "number" },
+    { name = "keyhash", at = 3, size = 8, shown = "hex" },
+    len = 11,
     parts = {},
   },
   ["copy_registration"] = {
@@ -751,6 +821,76 @@ local PAYLOADS = {
       { form = "delegation_durable" },
       { bytes = "key", len = "key_len" },
     },
+  },
+  {
+    when = { { ops = { [0x55] = true } }, },
+    parts = {
+      { bytes = "key", len = "key_len" },
+    },
+  },
+  {
+    when = { { ops = { [0x56] = true }, codes = { [0x00] = true } }, },
+    parts = {
+      { form = "cache_loan" },
+      { bytes = "key", len = "key_len" },
+      { bytes = "value" },
+    },
+  },
+  {
+    when = { { ops = { [0x56] = true } }, },
+    parts = {
+      { bytes = "key", len = "key_len" },
+    },
+  },
+  {
+    when = { { ops = { [0x57] = true } }, },
+    parts = {
+      { form = "cache_renew" },
+    },
+  },
+  {
+    when = { { ops = { [0x58] = true } }, },
+    parts = {
+      { form = "cache_grant" },
+    },
+  },
+  {
+    when = { { ops = { [0x59] = true } }, },
+    parts = {
+      { form = "cache_update" },
+      { bytes = "key", len = "key_len" },
+      { bytes = "value" },
+    },
+  },
+  {
+    when = { { ops = { [0x5a] = true } }, },
+    parts = {
+      { form = "cache_recall" },
+      { bytes = "key", len = "key_len" },
+    },
+  },
+  {
+    when = { { ops = { [0x5b] = true } }, },
+    parts = {
+      { form = "cache_answer" },
+      { bytes = "key", len = "key_len" },
+    },
+  },
+  {
+    when = { { ops = { [0x5c] = true } }, },
+    parts = {
+      { each = { "cache_report" } },
+    },
+  },
+  {
+    when = { { ops = { [0x5d] = true } }, },
+    parts = {
+      { each = { "cache_rule" } },
+    },
+  },
+  {
+    when = { { ops = { [0x5e] = true } }, },
+    parts = {},
   },
   {
     when = { { ops = { [0x81] = true } }, },

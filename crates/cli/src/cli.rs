@@ -1,9 +1,9 @@
 //! The command line as a whole: the list of commands.
 
 use crate::command::{
-    bench, cas, cluster, completion, controller, del, demo, doctor, explain, export, gateway, get,
-    hot, import, incr, keyspace, lab, mdel, mget, mset, node, placement, put, scan, sim, status,
-    switch, top, up, wire,
+    bench, cache, cas, cluster, completion, controller, del, demo, doctor, explain, export,
+    gateway, get, hot, import, incr, keyspace, lab, mdel, mget, mset, node, placement, put, scan,
+    sim, status, switch, top, up, wire,
 };
 use clap::{CommandFactory as _, Parser, Subcommand};
 use console::exit::{EXIT_CODES, Failure, Verdict};
@@ -52,6 +52,7 @@ enum Command {
     Wire(wire::Args),
     Switch(switch::Args),
     Node(node::Args),
+    Cache(cache::Args),
     Controller(controller::Args),
     Coordinator(experiments::command::coordinator::Args),
     Gateway(gateway::Args),
@@ -92,6 +93,7 @@ impl Cli {
             Command::Wire(args) => args.run(&shared),
             Command::Switch(args) => args.run(&shared),
             Command::Node(args) => args.run(&shared),
+            Command::Cache(args) => args.run(&shared),
             Command::Controller(args) => args.run(&shared),
             Command::Coordinator(args) => args.run(&shared),
             Command::Gateway(args) => args.run(&shared),

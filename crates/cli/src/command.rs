@@ -1,6 +1,7 @@
 //! One module per command: its arguments, and what it does.
 
 pub(crate) mod bench;
+pub(crate) mod cache;
 pub(crate) mod cas;
 pub(crate) mod cluster;
 pub(crate) mod cluster_size;

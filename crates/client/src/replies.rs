@@ -104,7 +104,8 @@ impl Client {
             | Body::DelegationEnd { .. }
             | Body::DelegationCommit { .. }
             | Body::DelegationWrite { .. }
-            | Body::DelegationDurable { .. } => Err(DropReason::BadOp),
+            | Body::DelegationDurable { .. }
+            | Body::Cache(_) => Err(DropReason::BadOp),
         }
     }
 

@@ -28,6 +28,30 @@ pub enum Mutant {
     IgnoreEpoch,
     /// Node: serves on after its lease has ended.
     IgnoreLease,
+    /// Node: a write of what is lent is committed before the cache has it.
+    CommitBeforeCache,
+    /// Node: what a cache may show already is read at the tail as it was before.
+    ShowHeldBack,
+    /// Node: caches are told of a batch what each of its keys becomes, before it is committed.
+    UpdateBatches,
+    /// Node: a lease that a cache has let lapse is renewed with all loans, also those that were
+    /// void.
+    RenewVoidLoans,
+    /// Node: a partition changes its epoch while keys of it are lent.
+    SettleLent,
+    /// Node: it lends as long as it likes, whatever right it has.
+    LendUnleased,
+    /// Controller: a node is believed in another incarnation while what an earlier one has lent may
+    /// still be shown.
+    ForgetLent,
+    /// Cache: answers after its lease has ended.
+    AnswerUnleased,
+    /// Cache: counts a lease from when it was granted, not from when it asked.
+    CountFromGrant,
+    /// Cache: installs what it has said not to hold.
+    InstallLate,
+    /// Cache: believes that whatever it is sent and does not hold is not there.
+    BelieveRules,
     /// Node: a compare-and-set deletes whatever is there.
     DeleteAnyway,
     /// Node: reads are answered with the newest pending value.
@@ -236,7 +260,7 @@ pub enum Mutant {
 
 impl Mutant {
     /// Every mutant.
-    pub const ALL: [Self; 108] = [
+    pub const ALL: [Self; 119] = [
         Self::ForgetRequests,
         Self::RetryElsewhere,
         Self::IgnoreBase,
@@ -336,6 +360,17 @@ impl Mutant {
         Self::ForgetOrigin,
         Self::SplitOpen,
         Self::ShortenOpen,
+        Self::CommitBeforeCache,
+        Self::ShowHeldBack,
+        Self::UpdateBatches,
+        Self::RenewVoidLoans,
+        Self::SettleLent,
+        Self::LendUnleased,
+        Self::ForgetLent,
+        Self::AnswerUnleased,
+        Self::CountFromGrant,
+        Self::InstallLate,
+        Self::BelieveRules,
         Self::MoveBack,
         Self::NeverRest,
         Self::InheritCounts,

@@ -6,7 +6,7 @@ pub use controllers::Others;
 
 use crate::exit::Failure;
 use anyhow::anyhow;
-use cluster::{KeyspaceId, Map, Match, Member, NodeId, NodeRecord, SwitchRecord};
+use cluster::{CacheId, KeyspaceId, Map, Match, Member, NodeId, NodeRecord, SwitchRecord};
 use controller::{KeyspaceSpec, MemberState, MemberStatus, PartitionStatus, Status};
 use controllers::{Found, url};
 use runtime::admin::NewNode;
@@ -280,6 +280,17 @@ pub fn hot_key(
     keyhash: u64,
 ) -> Result<Option<HotExplanation>, Failure> {
     let path = format!("/v1/explain/hot?keyspace={keyspace}&keyhash={keyhash:016x}");
+    ask_switch(switch, timeout, &path)
+}
+
+/// The cache that the switch with this admin address sends reads of a key to, if to any.
+pub fn cache_of_key(
+    switch: SocketAddr,
+    timeout: Duration,
+    keyspace: KeyspaceId,
+    keyhash: u64,
+) -> Result<Option<CacheId>, Failure> {
+    let path = format!("/v1/explain/cached?keyspace={keyspace}&keyhash={keyhash:016x}");
     ask_switch(switch, timeout, &path)
 }
 

@@ -8,7 +8,9 @@ use crate::config::{ConfigError, ControllerConfig};
 use crate::decisions::Level;
 use crate::hot::{self, Hot};
 use crate::ledger::Ledger;
-use crate::members::{Contact, Granted, Members, Peer, Standing, bound, judge_cache, judge_switch};
+use crate::members::{
+    Contact, DIRECT_POLL, Granted, Members, Peer, Standing, bound, judge_cache, judge_switch,
+};
 use crate::orders::{Orders, Sources};
 use crate::placement::Placement;
 use crate::saved::Saved;
@@ -157,6 +159,7 @@ impl Controller {
         peer.due = now
             + match member {
                 Member::Switch(_) | Member::Cache(_) => peer.pace,
+                Member::Node(_) if direct.is_some() => peer.pace.min(pace).min(DIRECT_POLL),
                 Member::Node(_) => peer.pace.min(pace),
             };
         if let Some(order) = &hot {

@@ -37,8 +37,7 @@ impl Controller {
         if standing != Standing::Accepted || known == Some(&incarnation) {
             return standing;
         }
-        let believes = self.mutant.is(Mutant::BelieveAnyPast);
-        let standing = begin_incarnation(&mut self.ledger, peer, arrival, believes);
+        let standing = begin_incarnation(&mut self.ledger, peer, arrival, self.mutant);
         if standing == Standing::Accepted {
             self.chains.forget_caught_up(node);
         }

@@ -9,7 +9,7 @@ mod standing;
 
 pub(crate) use judge::{Verdict, bound, judge_cache, judge_node, judge_switch};
 pub(crate) use lease::Granted;
-pub(crate) use peer::{Contact, Peer, Terms};
+pub(crate) use peer::{Contact, DIRECT_POLL, Peer, Terms};
 pub(crate) use returns::{Arrival, accept_loss, begin_incarnation, take_in};
 pub(crate) use sample::Sample;
 pub(crate) use standing::Standing;

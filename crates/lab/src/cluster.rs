@@ -120,6 +120,7 @@ mod tests {
         let backends = if engine.has_backend() { of_each.collect() } else { Vec::new() };
         let size = UpOptions {
             nodes: NODES_MAX,
+            caches: 0,
             replicas: 3,
             partitions: 128,
             shards: 2,

@@ -9,11 +9,13 @@
 //! the housekeeping. What the controller orders comes in by [`Node::install`] (`node::assign`);
 //! `replica::change` settles a chain that changes and `replica::copy` makes a learner whole. `heat`
 //! knows which keys are asked for most, and `hot` what has been ordered of those: copies on other
-//! nodes that answer reads, and delegations under which their writes go anywhere.
+//! nodes that answer reads, and delegations under which their writes go anywhere. `lending` is what
+//! tails lend to caches, and for what writes wait because of it.
 
 pub mod engine;
 mod heat;
 mod hot;
+mod lending;
 mod node;
 mod replica;
 mod shard;

@@ -147,6 +147,7 @@ impl<E: Engine> Node<E> {
         if now >= self.next_sweep {
             self.take_stock();
         }
+        self.look_after_loans(now);
         let Some(directory) = &self.directory else { return };
         let mut ctx = self.shard.context(directory, now, 0);
         for (partition, version) in take_due(ctx.timers, now) {
@@ -181,6 +182,7 @@ impl<E: Engine> Node<E> {
                 replica.handle_quiet(&mut ctx);
             }
         }
+        self.report_to_cache(now);
         if now >= self.shard.hot.next_work {
             self.reconcile(now);
         }
@@ -199,8 +201,9 @@ impl<E: Engine> Node<E> {
 
     /// When to call [`handle_timeout`](Self::handle_timeout), if no packet comes first.
     pub fn poll_timeout(&self) -> Option<Instant> {
+        let lending = self.shard.lending.due();
         if self.directory.is_none() {
-            return self.syncs.due();
+            return [self.syncs.due(), lending].into_iter().flatten().min();
         }
         if self.shard.stock.is_frozen() {
             return Some(self.next_sweep);
@@ -218,6 +221,7 @@ impl<E: Engine> Node<E> {
             self.vacating_due(),
             listing,
             verifying,
+            lending,
             Some(housekeeping),
         ]
         .into_iter()

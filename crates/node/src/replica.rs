@@ -40,6 +40,7 @@ use crate::hot::delegation::recall::Recalls;
 use crate::hot::delegation::records::DelegationTable;
 use crate::hot::propagation::Propagations;
 use crate::hot::registrations::Registrations;
+use crate::lending::loans::Loans;
 use crate::replica::asked::Asked;
 use crate::replica::big::uploads::Uploads;
 use crate::replica::digest::Digest;
@@ -97,6 +98,8 @@ pub(crate) struct Replica {
     pub(crate) delegations: DelegationTable,
     /// Those of them that this node, as the head, brings home.
     pub(crate) recalls: Recalls,
+    /// What it lends to caches, as the tail.
+    pub(crate) loans: Loans,
     /// Parts of big values without a manifest.
     pub(crate) uploads: Uploads,
     /// How many keys have a value.
@@ -141,6 +144,7 @@ impl Replica {
             propagations: Propagations::default(),
             delegations: DelegationTable::default(),
             recalls: Recalls::default(),
+            loans: Loans::default(),
             uploads: Uploads::default(),
             totals: Totals::default(),
             acknowledge_rtt: RttEstimator::new(RESEND_MIN, RESEND_FIRST, RESEND_MAX),

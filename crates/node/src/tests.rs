@@ -7,6 +7,7 @@ mod delegations;
 mod directory;
 mod early;
 mod hot;
+mod lending;
 mod making;
 mod noted;
 mod numbers;
@@ -46,6 +47,7 @@ fn port(port: u16) -> Endpoint {
 }
 
 const SWITCH: u16 = 1;
+const CACHE: u16 = 50;
 const KS: KeyspaceId = KeyspaceId(1);
 
 /// A reply as the client sees it.
@@ -69,6 +71,8 @@ struct Chain {
     /// Datagrams between nodes that wait to be delivered: from, to, bytes.
     wires: VecDeque<(Endpoint, Endpoint, Vec<u8>)>,
     replies: Vec<Reply>,
+    /// What nodes have sent a cache.
+    to_cache: Vec<Vec<u8>>,
     seq: u64,
     /// What requests say of how far the client's oldest one is behind.
     lag: u16,
@@ -120,6 +124,7 @@ impl Chain {
             map,
             wires: VecDeque::new(),
             replies: Vec::new(),
+            to_cache: Vec::new(),
             seq: 0,
             lag: 0,
         };
@@ -199,6 +204,10 @@ impl Chain {
         node.flush().unwrap();
         let from = self.map.nodes[index].endpoint;
         while let Some(datagram) = node.poll_transmit() {
+            if datagram.to == port(CACHE) {
+                self.to_cache.push(datagram.payload.to_vec());
+                continue;
+            }
             if datagram.to != port(SWITCH) {
                 self.wires.push_back((from, datagram.to, datagram.payload.to_vec()));
                 continue;

@@ -137,6 +137,7 @@ fn router(roles: Roles) -> Router {
             MemberHandle::Node(node) => router
                 .route("/v1/alerts", get(listen).with_state(node.clone()))
                 .route("/v1/record", get(record::of_node).with_state(node.clone())),
+            MemberHandle::Cache(_) => router,
             MemberHandle::Switch(switch) => {
                 router.route("/v1/record", get(record::of_switch).with_state(switch.clone()))
             }
@@ -147,7 +148,8 @@ fn router(roles: Roles) -> Router {
     }
     if let Some(switch) = roles.switch.clone() {
         router = router.route("/v1/explain", get(explain).with_state(switch.clone()));
-        router = router.route("/v1/explain/hot", get(explain_hot).with_state(switch));
+        router = router.route("/v1/explain/hot", get(explain_hot).with_state(switch.clone()));
+        router = router.route("/v1/explain/cached", get(explain_cached).with_state(switch));
     }
     if let Some(controller) = roles.controller.clone() {
         router = router.merge(controller_router(controller));
@@ -263,13 +265,33 @@ async fn explain_hot(
         Ok(wanted) => wanted,
         Err(rejection) => return refuse(rejection.status(), rejection.body_text()),
     };
-    let Ok(keyhash) = u64::from_str_radix(&keyhash, 16) else {
-        return refuse(StatusCode::BAD_REQUEST, "a key hash has at most 16 hexadecimal digits");
+    let keyhash = match parse_keyhash(&keyhash) {
+        Ok(keyhash) => keyhash,
+        Err(why) => return refuse(StatusCode::BAD_REQUEST, why),
     };
     match blocking(move || switch.explain_hot(keyspace, keyhash)).await {
         Ok(hot) => Json(hot).into_response(),
         Err(error) => refuse(StatusCode::SERVICE_UNAVAILABLE, error),
     }
+}
+
+async fn explain_cached(
+    State(switch): State<SwitchHandle>,
+    wanted: Result<Query<WantedKey>, QueryRejection>,
+) -> Response {
+    let Query(WantedKey { keyspace, keyhash }) = match wanted {
+        Ok(wanted) => wanted,
+        Err(rejection) => return refuse(rejection.status(), rejection.body_text()),
+    };
+    match parse_keyhash(&keyhash) {
+        Ok(keyhash) => Json(switch.explain_cached(keyspace, keyhash)).into_response(),
+        Err(why) => refuse(StatusCode::BAD_REQUEST, why),
+    }
+}
+
+/// The number of a key hash, as it is written.
+fn parse_keyhash(text: &str) -> Result<u64, &'static str> {
+    u64::from_str_radix(text, 16).map_err(|_| "a key hash has at most 16 hexadecimal digits")
 }
 
 async fn show_status(State(controller): State<ControllerHandle>) -> Response {

@@ -6,7 +6,8 @@ mod form;
 mod tests;
 
 use crate::disk::MinFreeDisk;
-use crate::memory::MaxMemory;
+use crate::driver::CacheLimits;
+use crate::memory::{CacheMemory, MaxMemory};
 use crate::secret;
 use crate::store::{BackendUrl, EtcdUrl, SyncPolicy};
 use cluster::{
@@ -111,6 +112,32 @@ pub struct CacheSection {
     pub listen: SocketAddr,
     /// TCP address of its admin server.
     pub admin: SocketAddr,
+    /// Keys that it holds at most. Each takes a rule of the switch.
+    #[serde(default = "default_entries")]
+    pub entries: usize,
+    /// Bytes of keys and values that it holds at most, as `"256m"`.
+    #[serde(default)]
+    pub memory: CacheMemory,
+    /// Rules of the switch that it may change in a second.
+    #[serde(default = "default_rules")]
+    pub rules_per_second: u32,
+}
+
+impl CacheSection {
+    /// What it may hold, and how fast it may have the switch change.
+    #[must_use]
+    pub fn limits(&self) -> CacheLimits {
+        let Self { entries, memory, rules_per_second, .. } = *self;
+        CacheLimits { entries, bytes: memory.0, rules_per_second }
+    }
+}
+
+fn default_entries() -> usize {
+    CacheLimits::default().entries
+}
+
+fn default_rules() -> u32 {
+    CacheLimits::default().rules_per_second
 }
 
 /// `[controller]`

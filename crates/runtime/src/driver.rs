@@ -1,6 +1,7 @@
-//! The three roles as threads, each with a handle by which the control plane reaches it.
+//! The roles as threads, each with a handle by which the control plane reaches it.
 
 mod alert;
+mod cache;
 mod controller;
 mod delivery;
 mod fast_path;
@@ -13,6 +14,7 @@ mod switch;
 mod turn_watch;
 
 pub use alert::Listen;
+pub use cache::{CacheDriver, CacheHandle, CacheLimits, CacheSnapshot};
 pub use controller::{
     Change, ControllerDriver, ControllerError, ControllerHandle, ControllerPlan, NamedKey,
     Position, RequestError, Stand,

@@ -1,5 +1,6 @@
 //! How much memory a node may take, and how much there is.
 
+use crate::driver::CacheLimits;
 use serde::de::{self, Deserialize, Deserializer};
 use std::fmt;
 use std::fs;
@@ -67,6 +68,34 @@ impl FromStr for MaxMemory {
 }
 
 impl<'de> Deserialize<'de> for MaxMemory {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(de::Error::custom)
+    }
+}
+
+/// The most that a cache may hold: so many bytes of keys and values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CacheMemory(pub u64);
+
+impl Default for CacheMemory {
+    fn default() -> Self {
+        Self(CacheLimits::default().bytes)
+    }
+}
+
+impl FromStr for CacheMemory {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match parse_bytes(text) {
+            Some(bytes) if bytes >= BYTES_MIN => Ok(Self(bytes)),
+            Some(_) => Err(format!("{text} is too little for a cache; give it 1m or more")),
+            None => Err(format!("{text:?} is no size; try 256m or 2g")),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for CacheMemory {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         String::deserialize(deserializer)?.parse().map_err(de::Error::custom)
     }

@@ -3,9 +3,11 @@
 mod process;
 mod samples;
 
-use crate::driver::{Latency, NodeHandle, NodeSnapshot, ShardSnapshot as Shard, SwitchSnapshot};
+use crate::driver::{
+    CacheSnapshot, Latency, NodeHandle, NodeSnapshot, ShardSnapshot as Shard, SwitchSnapshot,
+};
 use crate::roles::Roles;
-use cluster::{HotCount, Member, NodeId, Resources, Stored, Volume};
+use cluster::{CacheReport, HotCount, Member, NodeId, Resources, Stored, Volume};
 use controller::{CopyStatus, MemberState, PlacementStatus, Status};
 use std::collections::BTreeMap;
 use wire::layout::metric;
@@ -41,6 +43,15 @@ pub fn expose(roles: &Roles) -> String {
             |node: &NodeHandle| Sample::labelled([node.spec().id.to_string()], node.overflowed());
         samples.add(&metric::NODE_OVERFLOWED, roles.nodes.iter().map(row));
     }
+    for cache in &roles.caches {
+        let (id, snapshot) = (cache.spec().id, cache.snapshot());
+        up.push((format!("cache-{id}"), snapshot.is_ok()));
+        if let Ok(snapshot) = snapshot {
+            samples.add_cache(&id.to_string(), &snapshot);
+        }
+        let overflowed = Sample::labelled([id.to_string()], cache.overflowed());
+        samples.add(&metric::CACHE_OVERFLOWED, [overflowed]);
+    }
     if let Some(controller) = &roles.controller {
         let active = controller.is_active();
         samples.add(&metric::CONTROLLER_ACTIVE, [Sample::plain(active.into())]);
@@ -60,7 +71,9 @@ impl Samples {
     fn add_obedience(&mut self, roles: &Roles) {
         let switch = roles.switch.iter().map(|it| ("switch".to_owned(), it.obedience()));
         let nodes = roles.nodes.iter().map(|it| (format!("node-{}", it.spec().id), it.obedience()));
-        let all: Vec<_> = switch.chain(nodes).collect();
+        let caches =
+            roles.caches.iter().map(|it| (format!("cache-{}", it.spec().id), it.obedience()));
+        let all: Vec<_> = switch.chain(nodes).chain(caches).collect();
         let terms = all.iter().map(|(role, it)| Sample::labelled([role], it.term().0));
         self.add(&metric::LEADER_TERM, terms);
         let refused = all.iter().map(|(role, it)| Sample::labelled([role], it.refused()));
@@ -107,6 +120,8 @@ impl Samples {
             [("copy", it.spread), ("home", home)]
                 .map(|(to, value)| Sample::labelled([&keyspace, &keyhash, to], value))
         });
+        self.add(&metric::SWITCH_CACHED_READS, [Sample::plain(snapshot.counters.cached())]);
+        self.add(&metric::SWITCH_CACHE_RULES, [Sample::plain(snapshot.cache_rules)]);
         self.add(&metric::SWITCH_HOT_READS, reads);
         let writes = counts().map(|it| {
             let (keyspace, keyhash) = name(&it);
@@ -126,6 +141,27 @@ impl Samples {
             keys.map(|(to, value)| Sample::labelled([to], value)),
         );
         self.add(&metric::SWITCH_HOT_REVISION, [Sample::plain(snapshot.hot_revision.get())]);
+    }
+
+    fn add_cache(&mut self, id: &str, snapshot: &CacheSnapshot) {
+        let CacheReport { hits, misses, entries, bytes, rules, fetches, updates, .. } =
+            snapshot.report;
+        let reads = [("hit", hits), ("missed", misses)];
+        let reads = reads.map(|(how, value)| Sample::labelled([id, how], value));
+        self.add(&metric::CACHE_READS, reads);
+        for (metric, value) in [
+            (&metric::CACHE_ENTRIES, entries),
+            (&metric::CACHE_MEMORY_BYTES, bytes),
+            (&metric::CACHE_RULES, rules),
+            (&metric::CACHE_FETCHES, fetches),
+            (&metric::CACHE_UPDATES, updates),
+            (&metric::CACHE_UNSENT, snapshot.unsent),
+        ] {
+            self.add(metric, [Sample::labelled([id], value)]);
+        }
+        let dropped = snapshot.dropped.iter();
+        let dropped = dropped.map(|(reason, value)| Sample::labelled([id, reason.name()], *value));
+        self.add(&metric::CACHE_DROPPED, dropped);
     }
 
     fn add_nodes(&mut self, nodes: &[(NodeId, NodeSnapshot)]) {
@@ -164,6 +200,8 @@ impl Samples {
         self.add_single(&metric::NODE_PARTITIONS, nodes, |shard| shard.partitions as u64);
         self.add_single(&metric::NODE_HOT_KEYS, nodes, |shard| shard.hot_keys as u64);
         self.add_single(&metric::NODE_HOT_COPIES, nodes, |shard| shard.hot_copies as u64);
+        self.add_single(&metric::NODE_LOANS, nodes, |shard| shard.counters.loans);
+        self.add_single(&metric::NODE_PARKED, nodes, |shard| shard.counters.parked);
         self.add_single(&metric::NODE_HOT_READS, nodes, |shard| shard.counters.hot_reads);
         self.add_single(&metric::NODE_HOT_DELEGATED_KEYS, nodes, |shard| {
             shard.hot_delegated_keys as u64

@@ -1,6 +1,6 @@
 //! What of the cluster runs in this process, as the admin server and the metrics see it.
 
-use crate::driver::{ControllerHandle, MemberHandle, NodeHandle, SwitchHandle};
+use crate::driver::{CacheHandle, ControllerHandle, MemberHandle, NodeHandle, SwitchHandle};
 use crate::mailbox::MailError;
 use crate::metrics::Sources;
 use std::sync::Arc;
@@ -13,6 +13,8 @@ pub struct Roles {
     pub switch: Option<SwitchHandle>,
     /// Storage nodes, by id.
     pub nodes: Vec<NodeHandle>,
+    /// Caches, by id.
+    pub caches: Vec<CacheHandle>,
     /// The controller.
     pub controller: Option<ControllerHandle>,
     /// Who else counts things here.
@@ -25,9 +27,10 @@ impl Roles {
     /// The one member that takes orders here, if there is exactly one.
     #[must_use]
     pub fn member(&self) -> Option<MemberHandle> {
-        match (&self.switch, self.nodes.as_slice()) {
-            (Some(switch), []) => Some(MemberHandle::Switch(switch.clone())),
-            (None, [node]) => Some(MemberHandle::Node(node.clone())),
+        match (&self.switch, self.nodes.as_slice(), self.caches.as_slice()) {
+            (Some(switch), [], []) => Some(MemberHandle::Switch(switch.clone())),
+            (None, [node], []) => Some(MemberHandle::Node(node.clone())),
+            (None, [], [cache]) => Some(MemberHandle::Cache(cache.clone())),
             _ => None,
         }
     }
@@ -54,6 +57,11 @@ impl Roles {
                 unready.push(format!("node {id} has no lease from a controller"));
             }
         }
+        for cache in &self.caches {
+            if cache.snapshot()?.report.revision.is_none() {
+                unready.push(format!("cache {} was not given tables yet", cache.spec().id));
+            }
+        }
         if let Some(controller) = self.controller.as_ref().filter(|it| it.is_active()) {
             controller.status()?;
         }
@@ -71,6 +79,9 @@ impl Roles {
         }
         for node in &self.nodes {
             node.snapshot()?;
+        }
+        for cache in &self.caches {
+            cache.snapshot()?;
         }
         // One that stands by is well if its lock is not free, which its own thread sees to.
         if let Some(controller) = self.controller.as_ref().filter(|it| it.is_active()) {

@@ -6,11 +6,11 @@ mod leave;
 pub(crate) use controllers::{map_store_path, open_map_store};
 
 use crate::admin::Admin;
-use crate::config::{Config, EngineKind, NodeSection, SwitchSection};
+use crate::config::{CacheSection, Config, EngineKind, NodeSection, SwitchSection};
 use crate::disk::{Disk, MinFreeDisk};
 use crate::driver::{
-    ControllerDriver, ControllerError, FastPath, FastPathError, NodeDriver, NodeLimits,
-    ShardEngine, SwitchDriver,
+    CacheDriver, CacheLimits, ControllerDriver, ControllerError, FastPath, FastPathError,
+    NodeDriver, NodeLimits, ShardEngine, SwitchDriver,
 };
 use crate::entropy;
 use crate::files::Reserve;
@@ -20,7 +20,7 @@ use crate::store::{
     BackendUrl, FjallEngine, MemcachedBackend, OPEN_FILES_MAX, RedisBackend, ShardIdentity,
     StoreError, SyncPolicy,
 };
-use cluster::{Incarnation, NodeId, StoreId};
+use cluster::{CacheId, Incarnation, NodeId, StoreId};
 use node::engine::memory::MemoryEngine;
 use std::io;
 use std::net::{SocketAddr, SocketAddrV6};
@@ -43,6 +43,7 @@ pub struct Server {
 enum Driver {
     Switch(SwitchDriver),
     Node(NodeDriver),
+    Cache(CacheDriver),
     Controller(ControllerDriver),
 }
 
@@ -83,6 +84,9 @@ pub enum StartError {
     /// The configuration has no such node.
     #[error("there is no node {0} in the configuration")]
     UnknownNode(NodeId),
+    /// The configuration has no such cache.
+    #[error("there is no cache {0} in the configuration")]
+    UnknownCache(CacheId),
     /// A directory cannot be made.
     #[error("cannot create {}: {why}", path.display())]
     Directory {
@@ -194,6 +198,22 @@ impl Server {
         Ok(Self { admin, _driver: Driver::Node(driver), roles, _reserve: reserve })
     }
 
+    /// Starts a cache.
+    ///
+    /// # Errors
+    ///
+    /// If there is no such cache, or an address is taken.
+    pub fn start_cache(config: &Config, id: CacheId) -> Result<Self, StartError> {
+        let section = config.cache(id).ok_or(StartError::UnknownCache(id))?;
+        let CacheSection { listen, admin, .. } = *section;
+        let reserve = Reserve::new(FILES_OF_THREAD);
+        let driver = open_cache(id, listen, section.limits())?;
+        let roles = Roles { caches: vec![driver.handle()], ..Roles::default() };
+        let admin = open_admin("cache", admin, roles.clone())?;
+        tracing::info!(cache = %id, %listen, admin = %admin.local(), "cache started");
+        Ok(Self { admin, _driver: Driver::Cache(driver), roles, _reserve: reserve })
+    }
+
     /// Where its admin server is.
     #[must_use]
     pub fn admin(&self) -> SocketAddr {
@@ -285,7 +305,7 @@ impl Storage {
 }
 
 /// Descriptors of a thread that has a socket: the socket, what it waits with, what wakes it.
-const FILES_OF_THREAD: u64 = 4;
+pub(crate) const FILES_OF_THREAD: u64 = 4;
 /// Descriptors of a shard's fjall: those that it keeps open, journals, the lock, and what flushes
 /// and compactions open meanwhile.
 const FILES_OF_FJALL: u64 = OPEN_FILES_MAX as u64 + 24;
@@ -392,6 +412,19 @@ fn start_node<E: ShardEngine>(
     let engines = engines.collect::<Result<Vec<E>, StartError>>()?;
     NodeDriver::start(id, draw_incarnation()?, sockets, engines, limits)
         .map_err(|why| StartError::Thread { role: format!("node {id}"), why })
+}
+
+/// Starts a cache that takes datagrams there.
+pub(crate) fn open_cache(
+    id: CacheId,
+    listen: SocketAddr,
+    limits: CacheLimits,
+) -> Result<CacheDriver, StartError> {
+    CacheDriver::start(id, listen, limits, draw_incarnation()?).map_err(|why| StartError::Bind {
+        role: format!("cache {id}"),
+        at: listen,
+        why,
+    })
 }
 
 fn draw_store_id() -> Result<StoreId, StartError> {

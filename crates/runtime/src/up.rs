@@ -15,8 +15,8 @@ use crate::admin::Admin;
 use crate::config::EngineKind;
 use crate::disk::MinFreeDisk;
 use crate::driver::{
-    ControllerDriver, ControllerHandle, ControllerPlan, Line, MemberHandle, NodeDriver, NodeHandle,
-    NodeLimits, SwitchDriver, SwitchHandle, in_process,
+    CacheDriver, CacheHandle, CacheLimits, ControllerDriver, ControllerHandle, ControllerPlan,
+    Line, MemberHandle, NodeDriver, NodeHandle, NodeLimits, SwitchDriver, SwitchHandle, in_process,
 };
 use crate::entropy;
 use crate::files::Reserve;
@@ -26,11 +26,11 @@ use crate::metrics::Sources;
 use crate::net::Socket;
 use crate::roles::Roles;
 use crate::server::{
-    StartError, Storage, controller_files, open_admin, open_disk, open_map_store, open_node,
-    open_sockets, open_switch, switch_files,
+    FILES_OF_THREAD, StartError, Storage, controller_files, open_admin, open_cache, open_disk,
+    open_map_store, open_node, open_sockets, open_switch, switch_files,
 };
 use crate::store::{BackendUrl, MemoryStore, SyncPolicy};
-use cluster::{ClusterId, HotPolicy, KeyspaceKind, Member, NodeId, Selection};
+use cluster::{CacheId, ClusterId, HotPolicy, KeyspaceKind, Member, NodeId, Selection};
 use controller::{
     COPY_BYTES_PER_S, ControllerConfig, KeyspaceSpec, LEASE, LOAD_FLOOR, MemberStatus, SPLIT_BYTES,
 };
@@ -47,6 +47,8 @@ use std::time::Duration;
 pub struct UpOptions {
     /// Storage nodes, with ids from 1.
     pub nodes: u16,
+    /// Caches, with ids from 1.
+    pub caches: u16,
     /// Nodes in each chain.
     pub replicas: u8,
     /// Partitions of each keyspace.
@@ -87,6 +89,7 @@ pub struct Embedded {
     _controller: ControllerDriver,
     switch: SwitchDriver,
     _nodes: Vec<NodeDriver>,
+    _caches: Vec<CacheDriver>,
     roles: Roles,
     /// Descriptors of all these.
     _reserve: Reserve,
@@ -149,12 +152,17 @@ impl Embedded {
             let storage = storage(options, id);
             nodes.push(open_node(id, sockets, &storage, limits, disk.as_ref())?);
         }
+        let mut caches = Vec::new();
+        for id in (1..=options.caches).map(CacheId) {
+            let at = SocketAddr::new(switch.service().ip(), 0);
+            caches.push(open_cache(id, at, CacheLimits::default())?);
+        }
         let config = ControllerConfig {
             seed: plan.seed,
             cluster: entropy::draw().map(ClusterId).map_err(StartError::Entropy)?,
             switches: vec![switch.service().into()],
             nodes: nodes.iter().map(NodeDriver::spec).collect(),
-            caches: Vec::new(),
+            caches: caches.iter().map(CacheDriver::spec).collect(),
             controls: BTreeMap::new(),
             poll_interval: POLL_INTERVAL,
             lease: LEASE,
@@ -167,6 +175,7 @@ impl Embedded {
         let roles = Roles {
             switch: Some(switch.handle()),
             nodes: nodes.iter().map(NodeDriver::handle).collect(),
+            caches: caches.iter().map(CacheDriver::handle).collect(),
             controller: None,
             others: Sources::default(),
             ..Roles::default()
@@ -179,8 +188,8 @@ impl Embedded {
         let roles = Roles { controller: Some(controller.handle()), ..roles };
         let admin = open_admin("cluster", options.admin, roles.clone())?;
         wait_ready(&controller.handle())?;
-        let (_controller, _nodes, _reserve) = (controller, nodes, reserve);
-        Ok(Self { admin, _controller, switch, _nodes, roles, _reserve })
+        let (_controller, _nodes, _caches) = (controller, nodes, caches);
+        Ok(Self { admin, _controller, switch, _nodes, _caches, roles, _reserve: reserve })
     }
 
     /// The service address.
@@ -221,6 +230,7 @@ impl UpOptions {
         let any = SocketAddr::from(([127, 0, 0, 1], 0));
         Self {
             nodes,
+            caches: 0,
             replicas,
             partitions,
             shards: 1,
@@ -240,7 +250,8 @@ impl UpOptions {
     fn files(&self) -> u64 {
         let nodes = (1..=self.nodes).map(|id| storage(self, NodeId(id)).files(self.shards));
         let members = controller_files(usize::from(self.nodes) + 1);
-        nodes.sum::<u64>() + switch_files(self.switch_threads) + members
+        let caches = u64::from(self.caches) * (FILES_OF_THREAD + controller_files(1));
+        nodes.sum::<u64>() + switch_files(self.switch_threads) + members + caches
     }
 
     /// What is wrong with them, in words that say what to do.
@@ -288,6 +299,9 @@ impl UpOptions {
             ),
             (EngineKind::Memory | EngineKind::Memcached, None)
             | (EngineKind::Fjall | EngineKind::Redis, Some(_)) => {}
+        }
+        if usize::from(self.caches) > wire::CACHES_MAX {
+            found.push(format!("{} caches: choose up to {}", self.caches, wire::CACHES_MAX));
         }
         found.extend(self.backend_problem());
         if self.service.ip().is_unspecified() {
@@ -357,7 +371,7 @@ fn keyspaces(options: &UpOptions) -> Vec<KeyspaceSpec> {
         partitions,
         replicas,
         splits: Vec::new(),
-        hot: HotPolicy::default(),
+        hot: if options.caches > 0 { HotPolicy::Cache } else { HotPolicy::default() },
     };
     vec![
         spec(HASH_KEYSPACE, KeyspaceKind::Hash),
@@ -368,7 +382,9 @@ fn keyspaces(options: &UpOptions) -> Vec<KeyspaceSpec> {
 fn members(roles: &Roles) -> io::Result<Vec<(Member, Line)>> {
     let switch = |it: &SwitchHandle| (Member::Switch(0), MemberHandle::Switch(it.clone()));
     let node = |it: &NodeHandle| (Member::Node(it.spec().id), MemberHandle::Node(it.clone()));
+    let cache = |it: &CacheHandle| (Member::Cache(it.spec().id), MemberHandle::Cache(it.clone()));
     let members = roles.switch.iter().map(switch).chain(roles.nodes.iter().map(node));
+    let members = members.chain(roles.caches.iter().map(cache));
     members.map(|(member, handle)| Ok((member, in_process(handle)?))).collect()
 }
 

@@ -164,7 +164,8 @@ mod tests {
     use super::*;
     use crate::profile::Profile;
 
-    const CAST: Cast = Cast { clients: 1, switches: 1, nodes: 1, controllers: 1, has_store: false };
+    const CAST: Cast =
+        Cast { clients: 1, switches: 1, nodes: 1, controllers: 1, caches: 0, has_store: false };
     const HERE: Role = Role::Client(0);
     const THERE: Role = Role::Switch(0);
     const START: Instant = Instant::from_unix_ms(1_000_000);

@@ -33,6 +33,8 @@ pub struct Options {
     pub switches: u16,
     /// Controllers, one of them at work: 1 to 3.
     pub controllers: u16,
+    /// Caches.
+    pub caches: u16,
     /// Whether they share a store, as one in etcd, which says who leads. Else the next one begins
     /// when the one before it has ended.
     pub shared_store: bool,
@@ -204,6 +206,10 @@ pub struct Faults {
     /// An operator has a keyspace altered: it is to have more replicas or fewer, or another policy
     /// of hot keys. No fault by itself, but a time for them.
     pub alter_every: Duration,
+    /// A cache crashes.
+    pub cache_every: Duration,
+    /// Caches do not reach nodes, or nobody but they reaches a node.
+    pub cache_cut_every: Duration,
     /// A key turns hot or cold. No fault by itself, but a time for them.
     pub hot_every: Duration,
     /// Orders do not reach the active switch, or nodes, for a while.
@@ -270,6 +276,9 @@ impl fmt::Display for Options {
             if self.clock_steps { ", set by hours" } else { "" },
         )?;
         writeln!(f, "  {}\n  {}\n  {}", self.load, self.links, self.faults)?;
+        if self.caches > 0 {
+            writeln!(f, "  {} caches", self.caches)?;
+        }
         if self.old_nodes {
             writeln!(f, "  nodes begin as builds that wait for their disks before they send on")?;
         }
@@ -350,6 +359,8 @@ impl fmt::Display for Faults {
             ("operator", self.operator_every),
             ("split or merge", self.split_every),
             ("other replicas", self.alter_every),
+            ("cache crash", self.cache_every),
+            ("caches parted", self.cache_cut_every),
             ("key hot or cold", self.hot_every),
             ("deaf to orders", self.deaf_every),
             ("stranded", self.strand_every),

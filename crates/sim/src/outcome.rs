@@ -61,6 +61,8 @@ pub struct Stats {
     pub interventions: u64,
     /// Reads that copies of hot keys answered.
     pub spread: u64,
+    /// Reads that caches answered.
+    pub cached: u64,
     /// Writes of hot keys that were answered under delegations.
     pub delegated: u64,
     /// Delegations that controllers began.
@@ -114,6 +116,7 @@ impl Stats {
             refused: self.refused + other.refused,
             interventions: self.interventions + other.interventions,
             spread: self.spread + other.spread,
+            cached: self.cached + other.cached,
             delegated: self.delegated + other.delegated,
             delegations_begun: self.delegations_begun + other.delegations_begun,
             delegations_ended: self.delegations_ended + other.delegations_ended,

@@ -2,6 +2,7 @@
 //! worlds with some faults on and others off, in different strength, covers more than one careful
 //! choice.
 
+mod caches;
 mod clocks;
 mod disks;
 mod fences;
@@ -109,6 +110,9 @@ profiles! {
     Parts = "parts",
     /// Keyspaces are to have more replicas and fewer, and anything fails meanwhile.
     Replicas = "replicas",
+    /// Caches hold the keys that are read most, crash, stop and go on, and anything fails
+    /// meanwhile.
+    Caches = "caches",
 }
 
 impl fmt::Display for Profile {
@@ -160,6 +164,7 @@ impl Options {
             Profile::Loaded => draw.loaded(&mut options),
             Profile::Parts => draw.parts(&mut options),
             Profile::Replicas => draw.replicas(&mut options),
+            Profile::Caches => draw.caches(&mut options),
         }
         options
     }
@@ -185,6 +190,7 @@ impl Draw {
             partitions: self.pick(&[1, 1, 3]),
             switches: self.pick(&[1, 2]),
             controllers: self.pick(&[1, 2]),
+            caches: 0,
             shared_store: false,
             lease: Duration::from_millis(500),
             poll: Duration::from_millis(100),

@@ -1,6 +1,6 @@
 //! Who is in the world, and where.
 
-use cluster::{Member, NodeId, NodeSpec};
+use cluster::{CacheId, CacheSpec, Member, NodeId, NodeSpec};
 use std::fmt;
 use wire::Endpoint;
 
@@ -12,6 +12,7 @@ pub(crate) enum Role {
     /// All shards of a node.
     Node(u16),
     Controller(u16),
+    Cache(u16),
     /// The store that several controllers share.
     Store,
 }
@@ -23,6 +24,7 @@ pub(crate) struct Cast {
     pub(crate) switches: u16,
     pub(crate) nodes: u16,
     pub(crate) controllers: u16,
+    pub(crate) caches: u16,
     /// Whether these share a store.
     pub(crate) has_store: bool,
 }
@@ -33,13 +35,15 @@ impl Cast {
         let switches = (0..self.switches).map(Role::Switch);
         let nodes = (0..self.nodes).map(Role::Node);
         let controllers = (0..self.controllers).map(Role::Controller);
+        let caches = (0..self.caches).map(Role::Cache);
         let store = self.has_store.then_some(Role::Store);
-        clients.chain(switches).chain(nodes).chain(controllers).chain(store)
+        clients.chain(switches).chain(nodes).chain(controllers).chain(caches).chain(store)
     }
 
     pub(crate) fn len(self) -> usize {
         let store = u16::from(self.has_store);
-        usize::from(self.clients + self.switches + self.nodes + self.controllers + store)
+        let members = self.switches + self.nodes + self.caches;
+        usize::from(self.clients + members + self.controllers + store)
     }
 
     /// Whether this role is one of them.
@@ -49,6 +53,7 @@ impl Cast {
             Role::Switch(index) => index < self.switches,
             Role::Node(index) => index < self.nodes,
             Role::Controller(index) => index < self.controllers,
+            Role::Cache(index) => index < self.caches,
             Role::Store => self.has_store,
         }
     }
@@ -61,7 +66,8 @@ impl Cast {
             Role::Switch(index) => self.clients + index,
             Role::Node(index) => before_nodes + index,
             Role::Controller(index) => before_nodes + self.nodes + index,
-            Role::Store => before_nodes + self.nodes + self.controllers,
+            Role::Cache(index) => before_nodes + self.nodes + self.controllers + index,
+            Role::Store => before_nodes + self.nodes + self.controllers + self.caches,
         })
     }
 }
@@ -71,7 +77,7 @@ impl From<Member> for Role {
         match member {
             Member::Switch(index) => Self::Switch(index),
             Member::Node(NodeId(index)) => Self::Node(index),
-            Member::Cache(_) => unreachable!("there are no caches yet"),
+            Member::Cache(CacheId(index)) => Self::Cache(index),
         }
     }
 }
@@ -83,6 +89,7 @@ impl fmt::Display for Role {
             Self::Switch(index) => write!(f, "switch {index}"),
             Self::Node(index) => write!(f, "node {index}"),
             Self::Controller(index) => write!(f, "controller {index}"),
+            Self::Cache(index) => write!(f, "cache {index}"),
             Self::Store => f.write_str("the store"),
         }
     }
@@ -103,6 +110,11 @@ pub(crate) fn node_spec(node: u16, shards: u16) -> NodeSpec {
     NodeSpec { id: NodeId(node), endpoint: endpoint(NODES + node * PORTS_PER_NODE), shards }
 }
 
+/// The cache of this index.
+pub(crate) fn cache_spec(cache: u16) -> CacheSpec {
+    CacheSpec { id: CacheId(cache), endpoint: endpoint(CACHES + cache), shards: 1 }
+}
+
 /// Whose endpoint this is; a node's comes with the shard.
 pub(crate) fn role_of(endpoint: Endpoint) -> (Role, u16) {
     match endpoint.port {
@@ -111,6 +123,7 @@ pub(crate) fn role_of(endpoint: Endpoint) -> (Role, u16) {
             let offset = endpoint.port - NODES;
             (Role::Node(offset / PORTS_PER_NODE), offset % PORTS_PER_NODE)
         }
+        CACHES.. => (Role::Cache(endpoint.port - CACHES), 0),
         port => (Role::Switch(port.saturating_sub(SWITCHES)), 0),
     }
 }
@@ -120,6 +133,7 @@ fn endpoint(port: u16) -> Endpoint {
 }
 
 const SWITCHES: u16 = 1_000;
+const CACHES: u16 = 1_500;
 const NODES: u16 = 2_000;
 const CLIENTS: u16 = 3_000;
 /// More than a node has shards.

@@ -6,6 +6,7 @@
 
 mod alter;
 mod budget;
+mod caches;
 mod control;
 mod delegations;
 mod durable;
@@ -100,6 +101,7 @@ pub(crate) struct World {
     /// Orders that each node has carried out and will answer when that is durable.
     asked: Vec<Vec<durable::Asked>>,
     controllers: Vec<Master>,
+    caches: Vec<Option<cache::Cache>>,
     actors: Vec<Actor>,
     /// When which machine wants to be called: see [`Unit`].
     wakes: Vec<Instant>,
@@ -195,6 +197,7 @@ enum Unit {
     Actor(usize),
     Shard(usize),
     Master(usize),
+    Cache(usize),
 }
 
 impl World {
@@ -277,6 +280,13 @@ impl World {
                     return self.pump(unit);
                 }
             }
+            Unit::Cache(index) => {
+                let cache = self.caches.get_mut(index).filter(|_| is_due);
+                if let Some(cache) = cache.and_then(Option::as_mut) {
+                    cache.handle_timeout(local);
+                    return self.pump(unit);
+                }
+            }
             Unit::Master(index) => {
                 if is_due {
                     self.ask_the_store(index, local);
@@ -297,6 +307,7 @@ impl World {
             Unit::Actor(index) => self.actors.get(index)?.machine.poll_timeout(),
             Unit::Shard(index) => self.shards.get(index)?.machine.as_ref()?.poll_timeout(),
             Unit::Master(index) => self.timeout_of_controller(index),
+            Unit::Cache(index) => self.caches.get(index)?.as_ref()?.poll_timeout(),
         }
     }
 
@@ -306,6 +317,7 @@ impl World {
             Unit::Actor(index) => self.pump_actor(index),
             Unit::Shard(index) => self.settle(index),
             Unit::Master(index) => self.pump_controller(index),
+            Unit::Cache(index) => self.pump_cache(index),
         }
         self.rearm(unit);
     }
@@ -321,7 +333,7 @@ impl World {
             Unit::Actor(index) if is_free && self.keyspaces.is_some() => {
                 self.actors.get(index).and_then(Actor::wants_at)
             }
-            Unit::Actor(_) | Unit::Shard(_) | Unit::Master(_) => None,
+            Unit::Actor(_) | Unit::Shard(_) | Unit::Master(_) | Unit::Cache(_) => None,
         };
         let at = timed.into_iter().chain(wanted).min().unwrap_or(Instant(u64::MAX));
         let place = self.place(unit);
@@ -335,12 +347,16 @@ impl World {
             Unit::Actor(index) => index,
             Unit::Shard(index) => self.actors.len() + index,
             Unit::Master(index) => self.actors.len() + self.shards.len() + index,
+            Unit::Cache(index) => self.wakes.len() - self.caches.len() + index,
         }
     }
 
     fn unit(&self, place: usize) -> Unit {
         let (actors, shards) = (self.actors.len(), self.shards.len());
-        if place < actors {
+        let members = self.wakes.len() - self.caches.len();
+        if place >= members {
+            Unit::Cache(place - members)
+        } else if place < actors {
             Unit::Actor(place)
         } else if place < actors + shards {
             Unit::Shard(place - actors)
@@ -355,6 +371,7 @@ impl World {
             Unit::Actor(index) => Role::Client(number(index)),
             Unit::Shard(index) => Role::Node(number(index / usize::from(self.options.shards))),
             Unit::Master(index) => Role::Controller(number(index)),
+            Unit::Cache(index) => Role::Cache(number(index)),
         }
     }
 
@@ -365,6 +382,7 @@ impl World {
             Role::Switch(_) => Vec::new(),
             Role::Node(node) => self.shards_of(node).map(Unit::Shard).collect(),
             Role::Controller(index) => vec![Unit::Master(index.into())],
+            Role::Cache(index) => vec![Unit::Cache(index.into())],
             Role::Store => Vec::new(),
         }
     }

@@ -25,6 +25,8 @@ pub struct Counters {
     /// Replies of versions that were never given out.
     doubted: u64,
     crowded: u64,
+    /// Reads sent to caches.
+    cached: u64,
     /// Whether they are of a switch that can let writes go anywhere.
     delegates: bool,
 }
@@ -67,6 +69,7 @@ impl Default for Counters {
             hot_keys: [0; 2],
             doubted: 0,
             crowded: 0,
+            cached: 0,
             delegates: false,
         }
     }
@@ -125,6 +128,17 @@ impl Counters {
     #[must_use]
     pub fn crowded(&self) -> u64 {
         self.crowded
+    }
+
+    /// Reads sent to caches.
+    #[must_use]
+    pub fn cached(&self) -> u64 {
+        self.cached
+    }
+
+    /// Counts a read that is sent to a cache.
+    pub(crate) fn count_cached(&mut self) {
+        self.cached += 1;
     }
 
     /// Keys of MGETs that were hot and went home, and to a copy.
@@ -201,6 +215,7 @@ impl Counters {
         self.emitted += other.emitted;
         self.doubted += other.doubted;
         self.crowded += other.crowded;
+        self.cached += other.cached;
         self.delegates |= other.delegates;
         for (mine, theirs) in
             [(&mut self.delegated, other.delegated), (&mut self.hot_keys, other.hot_keys)]

@@ -194,7 +194,17 @@ impl Pipeline {
             | Op::DelegationEnd
             | Op::DelegationCommit
             | Op::DelegationWrite
-            | Op::DelegationDurable => Err(DropReason::BadOp),
+            | Op::DelegationDurable
+            | Op::CacheFetch
+            | Op::CacheLoan
+            | Op::CacheRenew
+            | Op::CacheGrant
+            | Op::CacheUpdate
+            | Op::CacheRecall
+            | Op::CacheAnswer
+            | Op::CacheReport
+            | Op::CacheRuled => Err(DropReason::BadOp),
+            Op::CacheRules => self.take_rules(now, from, datagram, out),
             Op::Get | Op::Put | Op::Del | Op::Cas | Op::Incr | Op::Batch | Op::Goodbye => {
                 let (pass, directory) = self.admit(leased, now, from, datagram, out)?;
                 pass.single(directory, op, datagram)
@@ -219,7 +229,7 @@ impl Pipeline {
         out: &'p mut Outbox,
     ) -> Result<(Pass<'p>, Coherence<'p>), DropReason> {
         let tables = self.tables.as_deref().ok_or(DropReason::NotServing)?;
-        if tables.sender(from).is_some() {
+        if tables.sender(from).is_some() || tables.cache_at(from).is_some() {
             return Err(DropReason::RequestFromNode);
         }
         if !leased {
@@ -260,6 +270,7 @@ impl Pipeline {
             counters,
             loads,
             rng,
+            cached: view.directory().cached(),
             blind,
             by_hints,
             mutant,
@@ -291,6 +302,9 @@ impl Pipeline {
         if tables.is_some_and(|tables| !tables.active()) {
             return Err(DropReason::Standby);
         }
+        if op == Op::GetReply && tables.is_some_and(|tables| tables.cache_at(from).is_some()) {
+            return self.forward_cached(from, datagram, out);
+        }
         let sender = tables.and_then(|tables| tables.sender(from));
         let (header, _) = split_header(datagram);
         let named = self.mutant.is(Mutant::BelieveStrangers).then(|| header.node());
@@ -314,9 +328,13 @@ impl Pipeline {
         if observe::answers_a_request(op) {
             ClientReply { clock: self.directory().clock().present }.write(header);
         }
+        self.emit_reply(to, datagram, out);
+        Ok(())
+    }
+
+    fn emit_reply(&mut self, to: Endpoint, datagram: &[u8], out: &mut Outbox) {
         out.push_copy(to, datagram);
         self.counters.count_emitted();
-        Ok(())
     }
 
     /// Takes over the directory's table if it has changed.
@@ -382,7 +400,13 @@ impl Pass<'_> {
         let key = (KeyspaceId(header.keyspace()), header.keyhash());
         let at = Match(header.match_value());
         let exit = match directory.select_replica(self, key, at, at_home) {
-            None => stamp_read(header, action)?,
+            None => {
+                let exit = stamp_read(header, action)?;
+                if let Some(cache) = self.cache_of(key, at_home) {
+                    return Some(cache);
+                }
+                exit
+            }
             Some(read) => {
                 let exit = self.copy_of(&read, action.partition).or(action.tail)?;
                 stamp_partition(header, action);
@@ -421,6 +445,7 @@ impl Pass<'_> {
     }
 }
 
+mod caches;
 mod control;
 #[cfg(test)]
 mod tests;

@@ -2,8 +2,8 @@
 //! every thread without a lock.
 
 use cluster::{
-    ClusterId, Epoch, InstallError, KeyspaceId, Match, NodeId, NodeSpec, Partition, PartitionId,
-    RangeTable, SwitchTables,
+    CacheId, CacheSpec, ClusterId, Epoch, InstallError, KeyspaceId, Match, NodeId, NodeSpec,
+    Partition, PartitionId, RangeTable, SwitchTables,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use wire::{Endpoint, Revision};
@@ -19,6 +19,8 @@ pub struct Tables {
     /// Place of each node in that, by node id.
     node_places: Vec<Option<u16>>,
     senders: Senders,
+    /// By id.
+    caches: Vec<CacheSpec>,
     /// One range table per keyspace, by keyspace id.
     keyspaces: Vec<(KeyspaceId, RangeTable<Action>)>,
     /// Every partition by id: the place in here is the place of its counters.
@@ -100,6 +102,7 @@ impl Tables {
             nodes,
             node_places,
             senders,
+            caches: from.caches.clone(),
             keyspaces,
             partitions,
             firsts,
@@ -148,6 +151,18 @@ impl Tables {
     #[must_use]
     pub fn sender(&self, from: Endpoint) -> Option<NodeId> {
         self.senders.find(from)
+    }
+
+    /// The cache that sends from this endpoint.
+    #[inline]
+    pub(crate) fn cache_at(&self, from: Endpoint) -> Option<&CacheSpec> {
+        self.caches.iter().find(|cache| cache.owns(from))
+    }
+
+    /// Where a cache takes reads.
+    #[inline]
+    pub(crate) fn cache(&self, id: CacheId) -> Option<Endpoint> {
+        self.caches.iter().find(|cache| cache.id == id).map(|cache| cache.endpoint)
     }
 
     /// The partition table of one keyspace.

@@ -14,8 +14,8 @@ use cluster::{
 use form::{HOLE, IN_RANGE, KEYSPACES, MEND, NODE_IDS, NODE_SOURCE, OLDER, ORDER, STANDBY};
 use std::net::SocketAddr;
 use wire::{
-    Body, CopyEntry, DelegationId, Effect, Endpoint, Fields as _, Found, Generation, HEADER_LEN,
-    MAGIC, New, Op, Packet, RecallBody, Revision, VERSION,
+    Body, CacheMessage, CopyEntry, DelegationId, Effect, Endpoint, Fields as _, Found, Generation,
+    HEADER_LEN, MAGIC, New, Op, Packet, RecallBody, Revision, VERSION,
 };
 
 /// The packet parser and all bodies, on the bytes as they are and with their checks mended.
@@ -45,11 +45,12 @@ fn chain_write_fits(effect: u8, key: &[u8], value: &[u8]) {
     assert!(!key.is_empty() && key.len() + value.len() <= most);
 }
 
+fn entry_fits(key: &[u8], value: &[u8]) {
+    assert!(!key.is_empty() && key.len() + value.len() <= wire::ENTRY_MAX);
+}
+
 /// Looks at everything in a body, and at what its type promises.
 fn walk(packet: &Packet<'_>, body: Body<'_>) {
-    let entry_fits = |key: &[u8], value: &[u8]| {
-        assert!(!key.is_empty() && key.len() + value.len() <= wire::ENTRY_MAX);
-    };
     match body {
         Body::Get { key }
         | Body::Del { key }
@@ -74,6 +75,7 @@ fn walk(packet: &Packet<'_>, body: Body<'_>) {
         | Body::DelegationEnd { key, .. }
         | Body::DelegationCommit { key, .. }
         | Body::DelegationDurable { key, .. } => entry_fits(key, &[]),
+        Body::Cache(message) => cache_message_fits(message),
         Body::Mget(keys) => {
             assert_eq!(keys.iter().count(), keys.count());
             assert_eq!(keys.count(), usize::from(packet.header().count()));
@@ -111,6 +113,23 @@ fn walk(packet: &Packet<'_>, body: Body<'_>) {
             assert!(packet.op().is_chain());
         }
         _ => assert!(packet.op().is_reply()),
+    }
+}
+
+fn cache_message_fits(message: CacheMessage<'_>) {
+    match message {
+        CacheMessage::Loan { key, value, .. } | CacheMessage::Update { key, value, .. } => {
+            entry_fits(key, value);
+        }
+        CacheMessage::Fetch { key } | CacheMessage::NoLoan { key } => entry_fits(key, &[]),
+        CacheMessage::Recall { key, .. } | CacheMessage::Answer { key, .. } => {
+            assert!(key.len() <= wire::KEY_MAX);
+        }
+        CacheMessage::Report(keys) => {
+            assert!(keys.iter().inspect(|(_, key)| entry_fits(key, &[])).count() > 0);
+        }
+        CacheMessage::Rules(rules) => assert!(rules.iter().count() <= wire::CACHE_RULES_MAX),
+        CacheMessage::Renew(_) | CacheMessage::Grant(_) | CacheMessage::Ruled => {}
     }
 }
 

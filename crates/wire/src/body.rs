@@ -2,6 +2,7 @@
 
 use crate::batch::Steps;
 use crate::between::Found;
+use crate::cache::CacheMessage;
 use crate::chain::{chain_stable, parse_chain_write};
 use crate::copy::CopyEntries;
 use crate::durable::DurableVersions;
@@ -127,6 +128,8 @@ pub enum Body<'a> {
         delegation: DelegationId,
         key: &'a [u8],
     },
+    /// Between a cache and those who lend to it or send it reads.
+    Cache(CacheMessage<'a>),
     HotCopied,
     HotPublish,
     GetReply(Entry<'a>),
@@ -272,6 +275,7 @@ impl<'a> Body<'a> {
                 }
                 Self::HotCopy { absent, expiry_ms, key, value }
             }
+            op if op.is_of_caches() => Self::Cache(CacheMessage::parse(op, header, payload)?),
             reply if reply.is_reply() => Self::parse_reply(reply, header, payload)?,
             other => Self::parse_delegation(other, key_len, payload)?,
         })

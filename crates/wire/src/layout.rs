@@ -1,6 +1,6 @@
 //! The layout of every packet. Generated from `spec/layout.toml` by `cargo xtask codegen`; do not edit.
 
-use crate::number::{DelegationId, DirectoryClock, Generation, Revision, Version};
+use crate::number::{DelegationId, DirectoryClock, Generation, LoanNumber, Revision, Version};
 use crate::result::ChainResult;
 
 /// First two bytes of every packet.
@@ -150,6 +150,26 @@ pub enum Op {
     DelegationWrite = 0x53,
     /// Node of a delegated write's chain to the last one: the sender's disk has the write of this version, or a newer one.
     DelegationDurable = 0x54,
+    /// Cache to tail: lend me this key.
+    CacheFetch = 0x55,
+    /// Tail to cache: the key, lent; or with a code that decides nothing that it is not.
+    CacheLoan = 0x56,
+    /// Cache to tail: go on lending me what you have lent me of this partition.
+    CacheRenew = 0x57,
+    /// Tail to cache: for so long, and from this loan on.
+    CacheGrant = 0x58,
+    /// Tail to cache: what is lent has this new value.
+    CacheUpdate = 0x59,
+    /// Tail to cache: hold this key no more; without a key, nothing of the partition.
+    CacheRecall = 0x5a,
+    /// Cache to tail: whether it holds the key, in answer to CACHE_UPDATE and CACHE_RECALL, or because it holds it no more.
+    CacheAnswer = 0x5b,
+    /// Node to cache: the keys that clients ask it for most.
+    CacheReport = 0x5c,
+    /// Cache to switch: which keys reads of go to the cache from here on, and of which no more.
+    CacheRules = 0x5d,
+    /// Switch to cache: the number of the first rule that it lacks.
+    CacheRuled = 0x5e,
     /// Answer to Get.
     GetReply = 0x81,
     /// Answer to Put.
@@ -176,7 +196,7 @@ pub enum Op {
 
 impl Op {
     /// Every value, in the order of the specification.
-    pub const ALL: [Self; 42] = [
+    pub const ALL: [Self; 52] = [
         Self::Get,
         Self::Put,
         Self::Del,
@@ -208,6 +228,16 @@ impl Op {
         Self::ChainOffered,
         Self::DelegationWrite,
         Self::DelegationDurable,
+        Self::CacheFetch,
+        Self::CacheLoan,
+        Self::CacheRenew,
+        Self::CacheGrant,
+        Self::CacheUpdate,
+        Self::CacheRecall,
+        Self::CacheAnswer,
+        Self::CacheReport,
+        Self::CacheRules,
+        Self::CacheRuled,
         Self::GetReply,
         Self::PutReply,
         Self::DelReply,
@@ -256,6 +286,16 @@ impl Op {
             0x52 => Some(Self::ChainOffered),
             0x53 => Some(Self::DelegationWrite),
             0x54 => Some(Self::DelegationDurable),
+            0x55 => Some(Self::CacheFetch),
+            0x56 => Some(Self::CacheLoan),
+            0x57 => Some(Self::CacheRenew),
+            0x58 => Some(Self::CacheGrant),
+            0x59 => Some(Self::CacheUpdate),
+            0x5a => Some(Self::CacheRecall),
+            0x5b => Some(Self::CacheAnswer),
+            0x5c => Some(Self::CacheReport),
+            0x5d => Some(Self::CacheRules),
+            0x5e => Some(Self::CacheRuled),
             0x81 => Some(Self::GetReply),
             0x82 => Some(Self::PutReply),
             0x83 => Some(Self::DelReply),
@@ -306,6 +346,16 @@ impl Op {
             Self::ChainOffered => "chain_offered",
             Self::DelegationWrite => "delegation_write",
             Self::DelegationDurable => "delegation_durable",
+            Self::CacheFetch => "cache_fetch",
+            Self::CacheLoan => "cache_loan",
+            Self::CacheRenew => "cache_renew",
+            Self::CacheGrant => "cache_grant",
+            Self::CacheUpdate => "cache_update",
+            Self::CacheRecall => "cache_recall",
+            Self::CacheAnswer => "cache_answer",
+            Self::CacheReport => "cache_report",
+            Self::CacheRules => "cache_rules",
+            Self::CacheRuled => "cache_ruled",
             Self::GetReply => "get_reply",
             Self::PutReply => "put_reply",
             Self::DelReply => "del_reply",
@@ -830,6 +880,8 @@ pub mod hop_flag {
     pub const OLD: u8 = 1 << 5;
     /// PUT to the head: its key is delegated, and the switch has no room to remember a grant for it.
     pub const CROWDED: u8 = 1 << 6;
+    /// GET, from a cache to the tail: the cache does not hold the key. Nobody else is believed.
+    pub const MISSED: u8 = 1 << 7;
     /// RANGE: the last piece the switch was allowed to make; the interval goes on after it.
     pub const CUT: u8 = 1 << 1;
 }
@@ -2372,6 +2424,325 @@ impl DelegationDurableBody {
     }
 }
 
+/// CACHE_LOAN: the incarnation of the tail's node, the number of the loan, and that of the first loan that is not void; and for how many milliseconds from when the cache asked the loans from that on last if they are not renewed. Then key, value.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CacheLoanBody {
+    /// 8 bytes, big-endian on the wire.
+    pub lender: u64,
+    /// 8 bytes, big-endian on the wire.
+    pub loan: LoanNumber,
+    /// 8 bytes, big-endian on the wire.
+    pub from: LoanNumber,
+    /// 4 bytes, big-endian on the wire.
+    pub lasts_ms: u32,
+}
+
+impl CacheLoanBody {
+    /// Bytes on the wire.
+    pub const LEN: usize = 28;
+
+    /// Takes the fields off the front; `None` if there are too few bytes.
+    #[must_use]
+    pub fn split(bytes: &[u8]) -> Option<(Self, &[u8])> {
+        let (fixed, rest) = bytes.split_first_chunk::<28>()?;
+        Some((
+            Self {
+                lender: u64::from_be_bytes(crate::bytes::get::<0, 8, 28>(fixed)),
+                loan: LoanNumber::new(u64::from_be_bytes(crate::bytes::get::<8, 8, 28>(fixed))),
+                from: LoanNumber::new(u64::from_be_bytes(crate::bytes::get::<16, 8, 28>(fixed))),
+                lasts_ms: u32::from_be_bytes(crate::bytes::get::<24, 4, 28>(fixed)),
+            },
+            rest,
+        ))
+    }
+
+    /// The fields as they stand on the wire.
+    #[must_use]
+    pub fn to_bytes(&self) -> [u8; 28] {
+        let mut out = [0; 28];
+        crate::bytes::put::<0, 8, 28>(&mut out, self.lender.to_be_bytes());
+        crate::bytes::put::<8, 8, 28>(&mut out, self.loan.get().to_be_bytes());
+        crate::bytes::put::<16, 8, 28>(&mut out, self.from.get().to_be_bytes());
+        crate::bytes::put::<24, 4, 28>(&mut out, self.lasts_ms.to_be_bytes());
+        out
+    }
+}
+
+/// CACHE_RENEW: the incarnation of the tail's node.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CacheRenewBody {
+    /// 8 bytes, big-endian on the wire.
+    pub lender: u64,
+}
+
+impl CacheRenewBody {
+    /// Bytes on the wire.
+    pub const LEN: usize = 8;
+
+    /// Takes the fields off the front; `None` if there are too few bytes.
+    #[must_use]
+    pub fn split(bytes: &[u8]) -> Option<(Self, &[u8])> {
+        let (fixed, rest) = bytes.split_first_chunk::<8>()?;
+        Some((Self { lender: u64::from_be_bytes(crate::bytes::get::<0, 8, 8>(fixed)) }, rest))
+    }
+
+    /// The fields as they stand on the wire.
+    #[must_use]
+    pub fn to_bytes(&self) -> [u8; 8] {
+        let mut out = [0; 8];
+        crate::bytes::put::<0, 8, 8>(&mut out, self.lender.to_be_bytes());
+        out
+    }
+}
+
+/// CACHE_GRANT: the incarnation of the tail's node, the number of the first loan that is not void, and for how many milliseconds from when the cache asked the loans from that on last.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CacheGrantBody {
+    /// 8 bytes, big-endian on the wire.
+    pub lender: u64,
+    /// 8 bytes, big-endian on the wire.
+    pub from: LoanNumber,
+    /// 4 bytes, big-endian on the wire.
+    pub lasts_ms: u32,
+}
+
+impl CacheGrantBody {
+    /// Bytes on the wire.
+    pub const LEN: usize = 20;
+
+    /// Takes the fields off the front; `None` if there are too few bytes.
+    #[must_use]
+    pub fn split(bytes: &[u8]) -> Option<(Self, &[u8])> {
+        let (fixed, rest) = bytes.split_first_chunk::<20>()?;
+        Some((
+            Self {
+                lender: u64::from_be_bytes(crate::bytes::get::<0, 8, 20>(fixed)),
+                from: LoanNumber::new(u64::from_be_bytes(crate::bytes::get::<8, 8, 20>(fixed))),
+                lasts_ms: u32::from_be_bytes(crate::bytes::get::<16, 4, 20>(fixed)),
+            },
+            rest,
+        ))
+    }
+
+    /// The fields as they stand on the wire.
+    #[must_use]
+    pub fn to_bytes(&self) -> [u8; 20] {
+        let mut out = [0; 20];
+        crate::bytes::put::<0, 8, 20>(&mut out, self.lender.to_be_bytes());
+        crate::bytes::put::<8, 8, 20>(&mut out, self.from.get().to_be_bytes());
+        crate::bytes::put::<16, 4, 20>(&mut out, self.lasts_ms.to_be_bytes());
+        out
+    }
+}
+
+/// CACHE_UPDATE: the incarnation of the tail's node, and the number of the loan. Then key, value.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CacheUpdateBody {
+    /// 8 bytes, big-endian on the wire.
+    pub lender: u64,
+    /// 8 bytes, big-endian on the wire.
+    pub loan: LoanNumber,
+}
+
+impl CacheUpdateBody {
+    /// Bytes on the wire.
+    pub const LEN: usize = 16;
+
+    /// Takes the fields off the front; `None` if there are too few bytes.
+    #[must_use]
+    pub fn split(bytes: &[u8]) -> Option<(Self, &[u8])> {
+        let (fixed, rest) = bytes.split_first_chunk::<16>()?;
+        Some((
+            Self {
+                lender: u64::from_be_bytes(crate::bytes::get::<0, 8, 16>(fixed)),
+                loan: LoanNumber::new(u64::from_be_bytes(crate::bytes::get::<8, 8, 16>(fixed))),
+            },
+            rest,
+        ))
+    }
+
+    /// The fields as they stand on the wire.
+    #[must_use]
+    pub fn to_bytes(&self) -> [u8; 16] {
+        let mut out = [0; 16];
+        crate::bytes::put::<0, 8, 16>(&mut out, self.lender.to_be_bytes());
+        crate::bytes::put::<8, 8, 16>(&mut out, self.loan.get().to_be_bytes());
+        out
+    }
+}
+
+/// CACHE_RECALL: the incarnation of the tail's node, and the number of the loan; without a key all loans of the partition up to that number. Then key.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CacheRecallBody {
+    /// 8 bytes, big-endian on the wire.
+    pub lender: u64,
+    /// 8 bytes, big-endian on the wire.
+    pub loan: LoanNumber,
+}
+
+impl CacheRecallBody {
+    /// Bytes on the wire.
+    pub const LEN: usize = 16;
+
+    /// Takes the fields off the front; `None` if there are too few bytes.
+    #[must_use]
+    pub fn split(bytes: &[u8]) -> Option<(Self, &[u8])> {
+        let (fixed, rest) = bytes.split_first_chunk::<16>()?;
+        Some((
+            Self {
+                lender: u64::from_be_bytes(crate::bytes::get::<0, 8, 16>(fixed)),
+                loan: LoanNumber::new(u64::from_be_bytes(crate::bytes::get::<8, 8, 16>(fixed))),
+            },
+            rest,
+        ))
+    }
+
+    /// The fields as they stand on the wire.
+    #[must_use]
+    pub fn to_bytes(&self) -> [u8; 16] {
+        let mut out = [0; 16];
+        crate::bytes::put::<0, 8, 16>(&mut out, self.lender.to_be_bytes());
+        crate::bytes::put::<8, 8, 16>(&mut out, self.loan.get().to_be_bytes());
+        out
+    }
+}
+
+/// CACHE_ANSWER: the incarnation of the tail's node, the number of the loan, and whether the cache holds the key under it (1), or neither does nor will (0). Then key, as in what it answers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CacheAnswerBody {
+    /// 8 bytes, big-endian on the wire.
+    pub lender: u64,
+    /// 8 bytes, big-endian on the wire.
+    pub loan: LoanNumber,
+    /// 1 bytes, big-endian on the wire.
+    pub held: u8,
+}
+
+impl CacheAnswerBody {
+    /// Bytes on the wire.
+    pub const LEN: usize = 17;
+
+    /// Takes the fields off the front; `None` if there are too few bytes.
+    #[must_use]
+    pub fn split(bytes: &[u8]) -> Option<(Self, &[u8])> {
+        let (fixed, rest) = bytes.split_first_chunk::<17>()?;
+        Some((
+            Self {
+                lender: u64::from_be_bytes(crate::bytes::get::<0, 8, 17>(fixed)),
+                loan: LoanNumber::new(u64::from_be_bytes(crate::bytes::get::<8, 8, 17>(fixed))),
+                held: u8::from_be_bytes(crate::bytes::get::<16, 1, 17>(fixed)),
+            },
+            rest,
+        ))
+    }
+
+    /// The fields as they stand on the wire.
+    #[must_use]
+    pub fn to_bytes(&self) -> [u8; 17] {
+        let mut out = [0; 17];
+        crate::bytes::put::<0, 8, 17>(&mut out, self.lender.to_be_bytes());
+        crate::bytes::put::<8, 8, 17>(&mut out, self.loan.get().to_be_bytes());
+        crate::bytes::put::<16, 1, 17>(&mut out, self.held.to_be_bytes());
+        out
+    }
+}
+
+/// CACHE_REPORT, for each key: where it lies, and how often it is read in a second. Then key.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CacheReportBody {
+    /// 2 bytes, big-endian on the wire.
+    pub keyspace: u16,
+    /// 4 bytes, big-endian on the wire.
+    pub partition: u32,
+    /// 4 bytes, big-endian on the wire.
+    pub epoch: u32,
+    /// 16 bytes, big-endian on the wire.
+    pub match_value: u128,
+    /// 8 bytes, big-endian on the wire.
+    pub keyhash: u64,
+    /// 4 bytes, big-endian on the wire.
+    pub rate: u32,
+    /// 2 bytes, big-endian on the wire.
+    pub key_len: u16,
+}
+
+impl CacheReportBody {
+    /// Bytes on the wire.
+    pub const LEN: usize = 40;
+
+    /// Takes the fields off the front; `None` if there are too few bytes.
+    #[must_use]
+    pub fn split(bytes: &[u8]) -> Option<(Self, &[u8])> {
+        let (fixed, rest) = bytes.split_first_chunk::<40>()?;
+        Some((
+            Self {
+                keyspace: u16::from_be_bytes(crate::bytes::get::<0, 2, 40>(fixed)),
+                partition: u32::from_be_bytes(crate::bytes::get::<2, 4, 40>(fixed)),
+                epoch: u32::from_be_bytes(crate::bytes::get::<6, 4, 40>(fixed)),
+                match_value: u128::from_be_bytes(crate::bytes::get::<10, 16, 40>(fixed)),
+                keyhash: u64::from_be_bytes(crate::bytes::get::<26, 8, 40>(fixed)),
+                rate: u32::from_be_bytes(crate::bytes::get::<34, 4, 40>(fixed)),
+                key_len: u16::from_be_bytes(crate::bytes::get::<38, 2, 40>(fixed)),
+            },
+            rest,
+        ))
+    }
+
+    /// The fields as they stand on the wire.
+    #[must_use]
+    pub fn to_bytes(&self) -> [u8; 40] {
+        let mut out = [0; 40];
+        crate::bytes::put::<0, 2, 40>(&mut out, self.keyspace.to_be_bytes());
+        crate::bytes::put::<2, 4, 40>(&mut out, self.partition.to_be_bytes());
+        crate::bytes::put::<6, 4, 40>(&mut out, self.epoch.to_be_bytes());
+        crate::bytes::put::<10, 16, 40>(&mut out, self.match_value.to_be_bytes());
+        crate::bytes::put::<26, 8, 40>(&mut out, self.keyhash.to_be_bytes());
+        crate::bytes::put::<34, 4, 40>(&mut out, self.rate.to_be_bytes());
+        crate::bytes::put::<38, 2, 40>(&mut out, self.key_len.to_be_bytes());
+        out
+    }
+}
+
+/// CACHE_RULES, for each rule that changes: 1 if reads of the key go to the cache from here on, 0 if they go to its tail.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CacheRuleBody {
+    /// 1 bytes, big-endian on the wire.
+    pub adds: u8,
+    /// 2 bytes, big-endian on the wire.
+    pub keyspace: u16,
+    /// 8 bytes, big-endian on the wire.
+    pub keyhash: u64,
+}
+
+impl CacheRuleBody {
+    /// Bytes on the wire.
+    pub const LEN: usize = 11;
+
+    /// Takes the fields off the front; `None` if there are too few bytes.
+    #[must_use]
+    pub fn split(bytes: &[u8]) -> Option<(Self, &[u8])> {
+        let (fixed, rest) = bytes.split_first_chunk::<11>()?;
+        Some((
+            Self {
+                adds: u8::from_be_bytes(crate::bytes::get::<0, 1, 11>(fixed)),
+                keyspace: u16::from_be_bytes(crate::bytes::get::<1, 2, 11>(fixed)),
+                keyhash: u64::from_be_bytes(crate::bytes::get::<3, 8, 11>(fixed)),
+            },
+            rest,
+        ))
+    }
+
+    /// The fields as they stand on the wire.
+    #[must_use]
+    pub fn to_bytes(&self) -> [u8; 11] {
+        let mut out = [0; 11];
+        crate::bytes::put::<0, 1, 11>(&mut out, self.adds.to_be_bytes());
+        crate::bytes::put::<1, 2, 11>(&mut out, self.keyspace.to_be_bytes());
+        crate::bytes::put::<3, 8, 11>(&mut out, self.keyhash.to_be_bytes());
+        out
+    }
+}
+
 /// CHAIN_COPY: kind 4: the registration of a hot key, with its generation. Then key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CopyRegistrationBody {
@@ -3332,6 +3703,22 @@ pub mod metric {
         labels: &["keyspace", "partition"],
         help: "PUT, DEL, CAS and INCR packets that matched the partition.",
     };
+    /// GETs that the switch sent to caches.
+    pub const SWITCH_CACHED_READS: Metric = Metric {
+        name: "keyway_switch_cached_reads",
+        kind: Kind::Counter,
+        unit: None,
+        labels: &[],
+        help: "GETs that the switch sent to caches.",
+    };
+    /// Keys whose reads the switch sends to caches.
+    pub const SWITCH_CACHE_RULES: Metric = Metric {
+        name: "keyway_switch_cache_rules",
+        kind: Kind::Gauge,
+        unit: None,
+        labels: &[],
+        help: "Keys whose reads the switch sends to caches.",
+    };
     /// GETs and MGET keys of each hot key in its present generation, by where they went: a copy, or home, to the tail.
     pub const SWITCH_HOT_READS: Metric = Metric {
         name: "keyway_switch_hot_reads",
@@ -3483,6 +3870,78 @@ pub mod metric {
         unit: None,
         labels: &["node"],
         help: "Records found with a version that nobody can have given out yet, in any member, at the tail.",
+    };
+    /// Reads that the cache was sent, by what became of them: hit, or missed, of which those that it could send on went to nodes.
+    pub const CACHE_READS: Metric = Metric {
+        name: "keyway_cache_reads",
+        kind: Kind::Counter,
+        unit: None,
+        labels: &["cache", "how"],
+        help: "Reads that the cache was sent, by what became of them: hit, or missed, of which those that it could send on went to nodes.",
+    };
+    /// Keys that the cache holds.
+    pub const CACHE_ENTRIES: Metric = Metric {
+        name: "keyway_cache_entries",
+        kind: Kind::Gauge,
+        unit: None,
+        labels: &["cache"],
+        help: "Keys that the cache holds.",
+    };
+    /// Bytes of these keys and their values.
+    pub const CACHE_MEMORY_BYTES: Metric = Metric {
+        name: "keyway_cache_memory_bytes",
+        kind: Kind::Gauge,
+        unit: Some("bytes"),
+        labels: &["cache"],
+        help: "Bytes of these keys and their values.",
+    };
+    /// Rules of the switch that lead to the cache, as far as it knows.
+    pub const CACHE_RULES: Metric = Metric {
+        name: "keyway_cache_rules",
+        kind: Kind::Gauge,
+        unit: None,
+        labels: &["cache"],
+        help: "Rules of the switch that lead to the cache, as far as it knows.",
+    };
+    /// Keys that the cache has asked nodes for.
+    pub const CACHE_FETCHES: Metric = Metric {
+        name: "keyway_cache_fetches",
+        kind: Kind::Counter,
+        unit: None,
+        labels: &["cache"],
+        help: "Keys that the cache has asked nodes for.",
+    };
+    /// New values of keys that nodes have sent the cache.
+    pub const CACHE_UPDATES: Metric = Metric {
+        name: "keyway_cache_updates",
+        kind: Kind::Counter,
+        unit: None,
+        labels: &["cache"],
+        help: "New values of keys that nodes have sent the cache.",
+    };
+    /// Datagrams that the cache dropped, by drop reason.
+    pub const CACHE_DROPPED: Metric = Metric {
+        name: "keyway_cache_dropped",
+        kind: Kind::Counter,
+        unit: None,
+        labels: &["cache", "reason"],
+        help: "Datagrams that the cache dropped, by drop reason.",
+    };
+    /// Datagrams that the kernel of the cache refused to send.
+    pub const CACHE_UNSENT: Metric = Metric {
+        name: "keyway_cache_unsent",
+        kind: Kind::Counter,
+        unit: None,
+        labels: &["cache"],
+        help: "Datagrams that the kernel of the cache refused to send.",
+    };
+    /// Datagrams that the kernel of the cache dropped because its receive buffer was full.
+    pub const CACHE_OVERFLOWED: Metric = Metric {
+        name: "keyway_cache_overflowed",
+        kind: Kind::Counter,
+        unit: None,
+        labels: &["cache"],
+        help: "Datagrams that the kernel of the cache dropped because its receive buffer was full.",
     };
     /// Time since the replicas of a partition were last compared; partitions that were not since the controller began are left out.
     pub const CONTROLLER_VERIFIED_AGE_SECONDS: Metric = Metric {
@@ -3755,6 +4214,22 @@ pub mod metric {
         unit: None,
         labels: &["node"],
         help: "GETs and MGET keys answered from a copy.",
+    };
+    /// Keys that the node has lent to caches.
+    pub const NODE_LOANS: Metric = Metric {
+        name: "keyway_node_loans",
+        kind: Kind::Counter,
+        unit: None,
+        labels: &["node"],
+        help: "Keys that the node has lent to caches.",
+    };
+    /// Requests that waited because a cache had not answered what its tail told it of their key.
+    pub const NODE_PARKED: Metric = Metric {
+        name: "keyway_node_parked",
+        kind: Kind::Counter,
+        unit: None,
+        labels: &["node"],
+        help: "Requests that waited because a cache had not answered what its tail told it of their key.",
     };
     /// 1 while every shard of the node has a lease, else 0: it then drops everything.
     pub const NODE_LEASED: Metric = Metric {

@@ -17,6 +17,7 @@ mod between;
 pub mod big;
 mod body;
 mod bytes;
+mod cache;
 mod chain;
 mod copy;
 pub mod dissect;
@@ -38,17 +39,18 @@ pub use batch::{ChainStep, ChainSteps, Change, Condition, Step, Steps, push_step
 pub use between::{Found, may_be_delegated};
 pub use big::PartKey;
 pub use body::{Body, Entry, Expect, MgetEntries, MgetKey, MgetKeys, New, RangeEntries};
+pub use cache::{CACHE_RULES_MAX, CacheMessage, CacheReports, CacheRules};
 pub use copy::{CopyEntries, CopyEntry};
 pub use durable::{DURABLE_MAX, DurableVersions};
 pub use endpoint::Endpoint;
 pub use layout::*;
 pub use messages::{
-    ChainAnswer, ChainExpire, ChainOffer, ChainStable, ChainWrite, ClientReply, ClientWrite,
-    DelegatedReply, DelegationCommit, DelegationDurable, DelegationFound, GrantedPut, GroupedMget,
-    HomeWrite, HotAnswer, HotCopied, HotCopy, HotGet, HotMget, KeyReply, NoSession, NodeReply,
-    RangeInterval, RunPart,
+    CacheCopy, ChainAnswer, ChainExpire, ChainOffer, ChainStable, ChainWrite, ClientReply,
+    ClientWrite, DelegatedReply, DelegationCommit, DelegationDurable, DelegationFound, GrantedPut,
+    GroupedMget, HomeWrite, HotAnswer, HotCopied, HotCopy, HotGet, HotMget, KeyReply, NoSession,
+    NodeReply, RangeInterval, RunPart,
 };
-pub use number::{DelegationId, DirectoryClock, Generation, Revision, Version};
+pub use number::{DelegationId, DirectoryClock, Generation, LoanNumber, Revision, Version};
 pub use packet::{
     NOBODY, Packet, chain_bytes, delegated_chain, emit, emit_mget, mget_len, push_mget_entry,
     push_range_entry, readers_of,

@@ -1041,6 +1041,41 @@ impl RunPart {
     }
 }
 
+/// CACHE_LOAN, CACHE_UPDATE and CACHE_ANSWER.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CacheCopy {
+    /// Version of what is lent, or held.
+    pub version: Version,
+}
+
+impl CacheCopy {
+    /// What a packet says.
+    #[inline]
+    #[must_use]
+    pub fn read(header: &[u8; HEADER_LEN]) -> Self {
+        Self { version: header.object_version() }
+    }
+
+    /// Writes it into a packet.
+    #[inline]
+    pub fn write(self, header: &mut [u8; HEADER_LEN]) {
+        header.set_object_version(self.version);
+    }
+
+    /// What a header says.
+    #[inline]
+    #[must_use]
+    pub fn of(header: &Header) -> Self {
+        Self { version: header.object_version }
+    }
+
+    /// Puts it into a header.
+    #[inline]
+    pub fn put(self, header: &mut Header) {
+        header.object_version = self.version;
+    }
+}
+
 /// Reply, on its way from the switch to a client.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ClientReply {

@@ -1,4 +1,4 @@
-//! The five counters of the protocol, one type each, so that none can stand in another's place. On
+//! The six counters of the protocol, one type each, so that none can stand in another's place. On
 //! the wire, in stores and in maps of the kernel each is 64 bits, big-endian unless a record says
 //! otherwise; in text it is a plain number.
 //!
@@ -97,6 +97,22 @@ number! {
     /// since it came. It never falls, over all switches. Readings compare.
     DirectoryClock,
     "Before every order: what a client says that has heard no reply."
+}
+
+number! {
+    /// Which loan of a partition's keys to caches this is: the tail counts them, anew in each epoch
+    /// and incarnation. Of two loans of one such count the higher one is later.
+    LoanNumber,
+    "Before the first."
+}
+
+impl LoanNumber {
+    /// The one after it. Nobody counts to the end.
+    #[inline]
+    #[must_use]
+    pub const fn next(self) -> Self {
+        Self(self.0.saturating_add(1))
+    }
 }
 
 impl Version {

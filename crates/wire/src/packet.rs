@@ -108,6 +108,12 @@ impl Op {
         self as u8 & 0xc0 == 0x40
     }
 
+    /// Whether this travels between a cache and those who lend to it or send it reads.
+    #[must_use]
+    pub const fn is_of_caches(self) -> bool {
+        self as u8 >= Self::CacheFetch as u8 && self as u8 <= Self::CacheRuled as u8
+    }
+
     /// Whether this changes a key and therefore enters at the head of its chain.
     #[must_use]
     pub const fn is_write(self) -> bool {

@@ -127,7 +127,7 @@ proptest! {
         agree!(bytes, other: HotGet HotAnswer GrantedPut HomeWrite ClientWrite DelegatedReply);
         agree!(bytes, other: ClientReply KeyReply NoSession NodeReply RangeInterval HotMget);
         agree!(bytes, other: GroupedMget HotCopy HotCopied DelegationFound);
-        agree!(bytes, other: DelegationCommit DelegationDurable);
+        agree!(bytes, other: DelegationCommit DelegationDurable CacheCopy);
         agree!(bytes, other: ChainWrite ChainOffer ChainAnswer ChainStable ChainExpire RunPart);
     }
 

@@ -149,6 +149,7 @@ pub(crate) enum Counter {
     Revision,
     Generation,
     DelegationId,
+    LoanNumber,
     DirectoryClock,
     /// What it counts depends on the write (`crates/wire/src/result.rs`).
     ChainResult,

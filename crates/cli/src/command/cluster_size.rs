@@ -20,6 +20,10 @@ pub(crate) struct ClusterSize {
     /// Storage nodes.
     #[arg(long, value_name = "N", default_value_t = 8)]
     pub(crate) nodes: u16,
+    /// Caches: they hold the keys that are read most, and the switch sends them reads of those. The
+    /// keyspaces are then made so (`hot = "cache"`).
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    caches: u16,
     /// On how many nodes each key lies.
     #[arg(long, value_name = "N", default_value_t = 3)]
     pub(crate) replicas: u8,
@@ -110,6 +114,7 @@ impl ClusterSize {
     ) -> Result<UpOptions, Failure> {
         Ok(UpOptions {
             nodes: self.nodes,
+            caches: self.caches,
             replicas: self.replicas,
             partitions: self.partitions,
             shards: self.shards,

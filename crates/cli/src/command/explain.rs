@@ -6,7 +6,7 @@ mod kernel;
 use crate::command::status::kind;
 use crate::command::switch::Plane;
 use anyhow::anyhow;
-use cluster::{Keyspace, KeyspaceKind, Map, NodeId};
+use cluster::{CacheId, Keyspace, KeyspaceKind, Map, NodeId};
 use console::admin::{self, Admin};
 use console::answer::Answer;
 use console::bytes::{self, Style};
@@ -78,14 +78,20 @@ impl Args {
             }
         };
         let hot = self.ask_hot(shared, keyspace, keyspace.keyhash(&key))?;
+        let cache = self.ask_cache(shared, keyspace, keyspace.keyhash(&key));
         let kernel = asked.as_ref().map(|said| kernel::Comparison::new(&found, said, map.revision));
         let way = Way { map: &map, keyspace, key: &key, found: &found };
         if shared.json {
             let answer = hot.iter().fold(way.json(style), |answer, hot| hot.add_to(answer));
+            let answer = answer.with("cache", cache);
             kernel.iter().fold(answer, |answer, kernel| kernel.add_to(answer)).print()?;
         } else {
             out::print(&way.text(style))?;
             hot.iter().try_for_each(|hot| out::print(&hot.text()))?;
+            if let Some(cache) = cache {
+                let what = "reads go there, and on to the tail if it lacks the key";
+                out::print(&format!("{:<20} cache {cache}: {what}\n", "cached"))?;
+            }
             kernel.iter().try_for_each(|kernel| out::print(&kernel.text()))?;
         }
         let agrees = kernel.is_none_or(|kernel| kernel.agrees());
@@ -94,6 +100,14 @@ impl Args {
 }
 
 impl Args {
+    /// The cache that a switch sends reads of a key to; none if no switch says so.
+    fn ask_cache(&self, shared: &Shared, keyspace: &Keyspace, keyhash: u64) -> Option<CacheId> {
+        let switches = self.switch.iter().chain(&shared.admins);
+        let ask =
+            |at: &SocketAddr| admin::cache_of_key(*at, shared.timeout, keyspace.id, keyhash).ok();
+        switches.take(if self.switch.is_some() { 1 } else { usize::MAX }).find_map(ask).flatten()
+    }
+
     /// What a switch knows of a key: the one that is named, or without it whoever answers beside
     /// the controller, if somebody does.
     fn ask_hot(

@@ -9,6 +9,8 @@ mod bench;
 #[cfg(test)]
 mod big;
 #[cfg(test)]
+mod caches;
+#[cfg(test)]
 mod captures;
 #[cfg(test)]
 mod config;

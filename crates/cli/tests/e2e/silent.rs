@@ -13,10 +13,10 @@ use testkit::program::{Ran, free_addresses};
 const ANSWER_MAX: Duration = Duration::from_secs(4);
 
 /// A process that is stopped until this is dropped.
-struct Stopped(Pid);
+pub(crate) struct Stopped(Pid);
 
 impl Stopped {
-    fn new(processes: &Processes, name: &str) -> Self {
+    pub(crate) fn new(processes: &Processes, name: &str) -> Self {
         let pid = i32::try_from(processes.id_of(name)).expect("process ids are positive");
         let pid = Pid::from_raw(pid);
         kill(pid, Signal::SIGSTOP).expect("it runs");

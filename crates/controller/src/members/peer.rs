@@ -83,6 +83,10 @@ const STUCK_AFTER: Duration = Duration::from_millis(400);
 /// fence keeps them from it, so whoever takes over from it waits for that.
 const DIRECT_LEASE: Duration = Duration::from_millis(500);
 
+/// How often a node is asked that has such a lease, so that it has one all the time: what it lends
+/// to caches rests on it.
+pub(crate) const DIRECT_POLL: Duration = Duration::from_millis(100);
+
 /// How long ago a member may have been asked what its clock shows, as long as a driver waits for
 /// most answers: half of it is what may be wrong. A controller that was stopped finds answers that
 /// are older, and one that has just begun would take the time of the cluster from them.

@@ -9,7 +9,9 @@ use super::peer::Peer;
 use super::standing::Standing;
 use crate::decisions::Level;
 use crate::ledger::Ledger;
-use cluster::{Incarnation, Member, NodeId, NodeReport, Partition, Returned, StoreId};
+use cluster::{
+    Incarnation, MaybeMutant, Member, Mutant, NodeId, NodeReport, Partition, Returned, StoreId,
+};
 use machine::Instant;
 
 /// A node that speaks, when it may be in another incarnation than before.
@@ -62,7 +64,7 @@ pub(crate) fn begin_incarnation(
     ledger: &mut Ledger,
     peer: &mut Peer,
     it: Arrival<'_>,
-    believes_any_past: bool,
+    mutant: MaybeMutant,
 ) -> Standing {
     let (node, past) = (it.node, &it.report.past);
     let known = ledger.state.incarnations.get(&node).copied();
@@ -72,10 +74,12 @@ pub(crate) fn begin_incarnation(
     }
     // What that incarnation answers past the switch, or has lent, is right only as long as nobody
     // commits anything newer. Without this node nobody does: it is the tail, or has settled since.
-    if known.is_some() && ledger.state.may_be_direct(node) && !peer.direct.is_over(it.now) {
+    let lends = ledger.state.may_be_direct(node) && !peer.direct.is_over(it.now);
+    if known.is_some() && lends && !mutant.is(Mutant::ForgetLent) {
         return peer.lending();
     }
-    let remembers = known.is_none_or(|known| believes_any_past || past.contains(&known));
+    let remembers =
+        known.is_none_or(|known| mutant.is(Mutant::BelieveAnyPast) || past.contains(&known));
     ledger.state.incarnations.insert(node, it.incarnation);
     if !remembers {
         ledger.state.aged.insert(node, ledger.state.next_revision(it.now));

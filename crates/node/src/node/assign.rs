@@ -34,6 +34,9 @@ impl<E: Engine> Node<E> {
             return;
         }
         self.dirty = true;
+        if self.waits_for_loans(now, assignment) {
+            return;
+        }
         self.replica_records.belong_to(&mut self.shard.engine, assignment.cluster);
         let mut mine: Vec<&Partition> =
             assignment.partitions.iter().filter(|p| self.is_mine(p)).collect();

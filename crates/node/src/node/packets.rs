@@ -7,6 +7,7 @@ use crate::hot::delegation::early::handle_durable;
 use crate::hot::delegation::writes::{
     Delegated, handle_commit, handle_delegated, handle_end, handle_fetch, is_passed_on,
 };
+use crate::lending::look::parks;
 use crate::node::Node;
 use crate::replica::lookup::Lookup;
 use crate::replica::read::handle_mget;
@@ -25,6 +26,7 @@ impl<E: Engine> Node<E> {
         if let Err(reason) = self.try_packet(now, from, waiting, datagram) {
             self.shard.counters.count_drop(reason);
         }
+        self.serve_parked(now);
     }
 
     /// Counts a datagram that the driver has dropped, so that all are counted in one place.
@@ -49,8 +51,10 @@ impl<E: Engine> Node<E> {
         let direct = is_direct(op, &header);
         let mut ctx = self.shard.admit(directory, now, load, direct)?;
         let header = answered_to(from, op, header);
+        let missed = header.hop_flags & hop_flag::MISSED != 0 && op == Op::Get;
         let straight = op.is_chain() || direct || is_passed_on(&packet, &header);
-        if !straight && from != directory.switch {
+        let from_cache = missed && directory.cache_at(from).is_some();
+        if !straight && !from_cache && from != directory.switch {
             return Err(DropReason::NotFromSwitch);
         }
         ctx.counters.count_request(op);
@@ -71,31 +75,20 @@ impl<E: Engine> Node<E> {
         if let Some((write, unsynced)) = delegated(&header, &body) {
             return handle_delegated(&mut ctx, from, &packet, &write, unsynced);
         }
+        if let Body::Cache(message) = body {
+            let replica = self.replicas.get_mut(&PartitionId(header.partition));
+            let replica = replica.ok_or(DropReason::NoPartition)?;
+            return replica.handle_cache(&mut ctx, from, &header, &message);
+        }
         if op.is_chain() || op.is_reply() {
             return self.handle_message(now, load, from, &header, &body);
         }
-        let Some(keyspace) = directory.keyspace(KeyspaceId(header.keyspace)) else {
-            // Not a refusal: the keyspace may be newer than this node's assignment.
-            refuse(&mut ctx, &header, op, Code::NotOwner);
-            return Ok(());
-        };
-        if let Body::Mget(keys) = body {
-            let mut lookup = Lookup { replicas: &mut self.replicas, ranges: &self.ranges };
-            handle_mget(&mut ctx, &mut lookup, &header, keyspace, &keys);
-            return Ok(());
+        let mut lookup = Lookup { replicas: &mut self.replicas, ranges: &self.ranges };
+        if parks(&mut ctx, &mut lookup, (&header, &body)) {
+            let kept = ctx.lending.parked.push(now, from, load, datagram);
+            return if kept { Ok(()) } else { Err(DropReason::QueueFull) };
         }
-        let replica = self.replicas.get_mut(&PartitionId(header.partition));
-        if let Body::Get { key } = body
-            && is_for_reader(&header, replica.as_deref())
-        {
-            read_copy(&mut ctx, keyspace, &header, key);
-            return Ok(());
-        }
-        let Some(replica) = replica else {
-            refuse(&mut ctx, &header, op, Code::NotOwner);
-            return Ok(());
-        };
-        serve(replica, &mut ctx, keyspace, &packet, &header, &body)
+        serve_request(&mut ctx, &mut lookup, &packet, &header, &body)
     }
 
     /// A message of another node: about a hot key, or of another member of a chain. What that does
@@ -151,6 +144,38 @@ impl<E: Engine> Node<E> {
         }
         Ok(())
     }
+}
+
+/// A request of a client, for the replica that it is stamped for, or whoever holds its keys.
+fn serve_request<E: Engine>(
+    ctx: &mut Context<'_, E>,
+    lookup: &mut Lookup<'_>,
+    packet: &Packet<'_>,
+    header: &Header,
+    body: &Body<'_>,
+) -> Result<(), DropReason> {
+    let directory = ctx.directory;
+    let Some(keyspace) = directory.keyspace(KeyspaceId(header.keyspace)) else {
+        // Not a refusal: the keyspace may be newer than this node's assignment.
+        refuse(ctx, header, packet.op(), Code::NotOwner);
+        return Ok(());
+    };
+    if let Body::Mget(keys) = body {
+        handle_mget(ctx, lookup, header, keyspace, keys);
+        return Ok(());
+    }
+    let replica = lookup.replicas.get_mut(&PartitionId(header.partition));
+    if let Body::Get { key } = *body
+        && is_for_reader(header, replica.as_deref())
+    {
+        read_copy(ctx, keyspace, header, key);
+        return Ok(());
+    }
+    let Some(replica) = replica else {
+        refuse(ctx, header, packet.op(), Code::NotOwner);
+        return Ok(());
+    };
+    serve(replica, ctx, keyspace, packet, header, body)
 }
 
 /// The write that goes by its grant, if this is one, and the places that it says to lack it on

@@ -208,7 +208,9 @@ impl Replica {
 
     /// Whether a new write of a head that is alone has to wait for another, or for the switch.
     pub(crate) fn must_wait<E: Engine>(&self, ctx: &mut Context<'_, E>, write: &Write<'_>) -> bool {
-        self.pending.has_base_of(write) || !self.is_published(ctx, write)
+        self.pending.has_base_of(write)
+            || self.touches_loan(ctx, write)
+            || !self.is_published(ctx, write)
     }
 
     /// A publish has come back: batches that waited for it go on.
@@ -223,7 +225,7 @@ impl Replica {
         for version in self.pending.versions() {
             let Some(pending) = self.pending.get(version) else { continue };
             let waits = self.pending.has_base_of(&pending.write());
-            if !waits && self.may_go_on(ctx, version) {
+            if !waits && self.may_go_on(ctx, version) && !self.is_held_back(ctx, version) {
                 self.commit_pending(ctx, version);
             }
         }

@@ -174,7 +174,8 @@ impl Replica {
         }
         let unsynced = write.unsynced() & !self.told.take(version);
         // A write of a line waits for its base, which commits with it.
-        let waits = unsynced != 0 || self.pending.has_base_of(write);
+        let waits =
+            unsynced != 0 || self.pending.has_base_of(write) || self.touches_loan(ctx, write);
         if self.member.is_last() && !waits {
             self.commit(ctx, write, Waits::Turn);
             return Ok(());

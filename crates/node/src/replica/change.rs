@@ -126,6 +126,7 @@ impl Replica {
         let (propagations, tail) = self.as_tail();
         propagations.enter(ctx, &tail);
         self.recalls.clear();
+        self.loans.reset();
         if self.member.partition.open {
             self.settle_aside(ctx);
         }

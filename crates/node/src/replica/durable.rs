@@ -96,6 +96,9 @@ impl Replica {
         if !self.pending.get(version).is_some_and(|it| it.unsynced() == 0 && it.on_disk) {
             return;
         }
+        if self.is_held_back(ctx, version) {
+            return;
+        }
         self.commit_line(ctx, version);
         self.settle(ctx);
     }

@@ -1,6 +1,8 @@
 //! What the controller has told this node about the rest of the cluster.
 
-use cluster::{Assignment, Keyspace, KeyspaceId, NodeId, NodeSpec, PartitionId};
+use cluster::{
+    Assignment, CacheId, CacheSpec, Keyspace, KeyspaceId, NodeId, NodeSpec, PartitionId,
+};
 use std::collections::BTreeMap;
 use wire::{Endpoint, Revision};
 
@@ -15,6 +17,7 @@ pub(crate) struct ClusterView {
     pub(crate) switch: Endpoint,
     nodes: BTreeMap<NodeId, NodeSpec>,
     keyspaces: BTreeMap<KeyspaceId, Keyspace>,
+    caches: Vec<CacheSpec>,
 }
 
 impl ClusterView {
@@ -29,7 +32,22 @@ impl ClusterView {
             switch: assignment.switch,
             nodes: assignment.nodes.iter().map(|n| (n.id, *n)).collect(),
             keyspaces: assignment.keyspaces.iter().map(|k| (k.id, k.clone())).collect(),
+            caches: assignment.caches.clone(),
         }
+    }
+
+    pub(crate) fn caches(&self) -> &[CacheSpec] {
+        &self.caches
+    }
+
+    /// The cache that sends from there.
+    pub(crate) fn cache_at(&self, from: Endpoint) -> Option<CacheId> {
+        self.caches.iter().find(|cache| cache.owns(from)).map(|cache| cache.id)
+    }
+
+    /// Where a cache takes messages.
+    pub(crate) fn cache(&self, id: CacheId) -> Option<Endpoint> {
+        self.caches.iter().find(|cache| cache.id == id).map(|cache| cache.endpoint)
     }
 
     pub(crate) fn keyspace(&self, id: KeyspaceId) -> Option<&Keyspace> {

@@ -3,6 +3,7 @@
 use crate::engine::Engine;
 use crate::heat::Heat;
 use crate::hot::Hot;
+use crate::lending::Lending;
 use crate::replica::big::parts::PartTimes;
 use crate::replica::sessions::table::SESSIONS_MAX;
 use crate::shard::cluster_view::ClusterView;
@@ -45,6 +46,7 @@ pub(crate) struct Shard<E> {
     pub(crate) counters: Counters,
     pub(crate) heat: Heat,
     pub(crate) hot: Hot,
+    pub(crate) lending: Lending,
     pub(crate) part_times: PartTimes,
     pub(crate) sessions_max: usize,
     pub(crate) turn: Turn,
@@ -72,6 +74,7 @@ impl<E: Engine> Shard<E> {
             timers: Timers::new(),
             counters: Counters::default(),
             heat: Heat::new(now, rate),
+            lending: Lending::new(now, incarnation),
             part_times: PartTimes::default(),
             sessions_max: SESSIONS_MAX,
             turn: Turn::default(),
@@ -105,6 +108,7 @@ impl<E: Engine> Shard<E> {
         let room = self.stock.room(self.engine.usage());
         let apart = self.engine.syncs_apart() && !self.mutant.is(Mutant::AnswerUnsynced);
         let waits = self.rests_on_replicas || !apart;
+        self.lending.right_until = self.direct.until();
         Context {
             now,
             time: time(self.ahead, self.mutant, now),
@@ -121,6 +125,8 @@ impl<E: Engine> Shard<E> {
             counters: &mut self.counters,
             heat: &mut self.heat,
             hot: &mut self.hot,
+            lending: &mut self.lending,
+            direct: &mut self.direct,
             directory,
             part_times: self.part_times,
             sessions_max: self.sessions_max,
@@ -164,6 +170,8 @@ pub(crate) struct Context<'a, E> {
     pub(crate) counters: &'a mut Counters,
     pub(crate) heat: &'a mut Heat,
     pub(crate) hot: &'a mut Hot,
+    pub(crate) lending: &'a mut Lending,
+    direct: &'a mut Direct,
     pub(crate) directory: &'a ClusterView,
     pub(crate) part_times: PartTimes,
     /// Clients that a partition remembers.
@@ -194,6 +202,11 @@ impl<E> Context<'_, E> {
             Waits::Late => self.late.as_deref_mut(),
         };
         (other.unwrap_or(self.out), self.engine)
+    }
+
+    /// A cache wants to be lent something, which takes a right that no fence ends.
+    pub(crate) fn wants_to_lend(&mut self) {
+        self.direct.ask(self.now);
     }
 
     /// Whether this member is to take no piece of a copy.

@@ -44,6 +44,10 @@ pub struct Counters {
     pub hot_copies_sent: u64,
     /// `keyway_node_hot_delegated_writes`.
     pub hot_delegated_writes: u64,
+    /// `keyway_node_loans`.
+    pub loans: u64,
+    /// `keyway_node_parked`.
+    pub parked: u64,
 }
 
 impl Default for Counters {
@@ -69,6 +73,8 @@ impl Default for Counters {
             hot_reads: 0,
             hot_copies_sent: 0,
             hot_delegated_writes: 0,
+            loans: 0,
+            parked: 0,
         }
     }
 }

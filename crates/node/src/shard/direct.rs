@@ -32,9 +32,19 @@ impl Direct {
 
     /// Whether a request may be served, which has come now.
     pub(crate) fn admit(&mut self, now: Instant) -> bool {
+        self.ask(now);
+        self.tenure.holds(now)
+    }
+
+    /// Somebody wants what takes such a right.
+    pub(crate) fn ask(&mut self, now: Instant) {
         self.alerts += u64::from(!self.is_asked(now));
         self.asked = Some(now);
-        self.tenure.holds(now)
+    }
+
+    /// Until when the node has the right.
+    pub(crate) fn until(&self) -> Instant {
+        self.tenure.until()
     }
 
     /// How often the controller should hear at once that there are such requests.

@@ -195,6 +195,13 @@ fn check_caches(config: &Config, found: &mut Vec<String>) {
     for (index, cache) in config.caches.iter().enumerate() {
         let CacheSection { id, listen, .. } = *cache;
         check_reachable(&format!("listen of cache {id}"), listen, found);
+        if !(1..=CACHE_ENTRIES_MAX).contains(&cache.entries) || cache.rules_per_second == 0 {
+            found.push(format!(
+                "cache {id} holds {} keys and changes {} rules a second: choose 1 to \
+                 {CACHE_ENTRIES_MAX} keys, and 1 rule or more",
+                cache.entries, cache.rules_per_second
+            ));
+        }
         let mut before = config.caches.iter().take(index);
         if before.clone().any(|other| other.id == id) {
             found.push(format!("cache {id} is there more than once: give each cache its own id"));
@@ -349,3 +356,6 @@ fn check_reachable(what: &str, at: SocketAddr, found: &mut Vec<String>) {
         found.push(format!("{what} has port 0: choose a port"));
     }
 }
+
+/// Keys that a cache may hold: switches have room for as many rules.
+const CACHE_ENTRIES_MAX: usize = 65_536;

@@ -107,7 +107,14 @@ fn each_mistake_is_found() {
 
 fn cache(id: u16) -> CacheSection {
     let at = |port: u16| SocketAddr::from(([127, 0, 0, 1], port + id));
-    CacheSection { id, listen: at(9_000), admin: at(9_100) }
+    CacheSection {
+        id,
+        listen: at(9_000),
+        admin: at(9_100),
+        entries: 10_000,
+        memory: CacheMemory::default(),
+        rules_per_second: 12_000,
+    }
 }
 
 fn cache_at(listen: SocketAddr) -> CacheSection {

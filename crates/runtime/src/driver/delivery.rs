@@ -52,7 +52,7 @@ struct Deposed {
 /// How a member is reached.
 pub struct Line {
     pub(super) deliver: Delivery,
-    /// How it is heard when it has not been asked. Switches give no alerts.
+    /// How it is heard when it has not been asked. Switches and caches give no alerts.
     pub(super) listen: Option<Listen>,
 }
 
@@ -64,7 +64,7 @@ pub struct Line {
 pub fn in_process(member: MemberHandle) -> io::Result<Line> {
     let runtime = || tokio::runtime::Builder::new_current_thread().enable_time().build();
     let listen = match &member {
-        MemberHandle::Switch(_) => None,
+        MemberHandle::Switch(_) | MemberHandle::Cache(_) => None,
         MemberHandle::Node(node) => {
             let (runtime, node) = (runtime()?, node.clone());
             let listen = move |heard| runtime.block_on(node.listen(heard));

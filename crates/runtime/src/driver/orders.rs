@@ -6,21 +6,23 @@ mod tests;
 use super::leaving::Leaving;
 use super::node::Wanted;
 use super::obedience::Obedience;
-use super::{NodeHandle, SwitchHandle, SwitchSnapshot};
+use super::{CacheHandle, NodeHandle, SwitchHandle, SwitchSnapshot};
 use crate::clock::Clock;
 use crate::mailbox::{MailError, blocking};
 use cluster::{
-    Assignment, HotOrder, Incarnation, Install, InstallError, KeyspaceId, Map, MapError, Match,
-    MemberReport, NodeReport, NodeSpec, ORDERS_VERSION, Order, Partition, Report, SwitchCounters,
-    Unheeded, Versions, is_plausible_revision,
+    Assignment, CacheTables, HotOrder, Incarnation, Install, InstallError, KeyspaceId, Map,
+    MapError, Match, MemberReport, NodeReport, NodeSpec, ORDERS_VERSION, Order, Partition, Report,
+    SwitchCounters, Unheeded, Versions, is_plausible_revision,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A switch or a node of this process.
+/// A member of this process.
 #[derive(Clone, Debug)]
 pub enum MemberHandle {
+    /// A cache.
+    Cache(CacheHandle),
     /// A switch.
     Switch(SwitchHandle),
     /// A storage node.
@@ -47,8 +49,8 @@ pub enum OrderError {
         /// What the order is for.
         wanted: &'static str,
     },
-    /// The assignment is for another node, or for one at another place.
-    #[error("the assignment is for {wanted}, and this is {is}: check the configuration of both")]
+    /// What is to be installed is for another node or cache, or for one at another place.
+    #[error("the order is for {wanted}, and this is {is}: check the configuration of both")]
     WrongNode {
         /// This node.
         is: String,
@@ -112,6 +114,7 @@ impl MemberHandle {
     #[must_use]
     pub(crate) fn obedience(&self) -> &Obedience {
         match self {
+            Self::Cache(cache) => cache.obedience(),
             Self::Switch(switch) => switch.obedience(),
             Self::Node(node) => node.obedience(),
         }
@@ -119,6 +122,7 @@ impl MemberHandle {
 
     pub(crate) fn leaving(&self) -> &Leaving {
         match self {
+            Self::Cache(cache) => cache.leaving(),
             Self::Switch(switch) => switch.leaving(),
             Self::Node(node) => node.leaving(),
         }
@@ -126,6 +130,7 @@ impl MemberHandle {
 
     fn incarnation(&self) -> Incarnation {
         match self {
+            Self::Cache(cache) => cache.incarnation(),
             Self::Switch(switch) => switch.incarnation(),
             Self::Node(node) => node.incarnation(),
         }
@@ -139,6 +144,7 @@ impl MemberHandle {
             hot.check().map_err(OrderError::UnsoundHot)?;
         }
         match self {
+            Self::Cache(cache) => tell_cache(cache, install).await,
             Self::Switch(switch) => {
                 let tables = match install {
                     None => None,
@@ -193,6 +199,33 @@ impl MemberHandle {
             }
         }
     }
+}
+
+/// Gives a cache its tables, if there are any, and says how it is then.
+async fn tell_cache(cache: &CacheHandle, install: Option<Install>) -> Result<Report, OrderError> {
+    let tables = match install {
+        None => None,
+        Some(Install::Cache(tables)) => Some(for_cache(cache, tables)?),
+        Some(other) => return Err(wrong_role("cache", &other)),
+    };
+    let to_ask = cache.clone();
+    let snapshot = blocking(move || to_ask.command(tables, PATIENCE)).await?;
+    Ok(Report {
+        incarnation: cache.incarnation(),
+        at: snapshot.at,
+        versions: Versions::ours(),
+        state: MemberReport::Cache(snapshot.report),
+    })
+}
+
+/// The tables, if they are for this cache.
+fn for_cache(cache: &CacheHandle, tables: CacheTables) -> Result<CacheTables, OrderError> {
+    let is = cache.spec().id;
+    if tables.cache == is {
+        return Ok(tables);
+    }
+    let (is, wanted) = (format!("cache {is}"), format!("cache {}", tables.cache));
+    Err(OrderError::WrongNode { is, wanted })
 }
 
 /// Why a member of one role does not take this.

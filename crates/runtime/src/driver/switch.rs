@@ -15,8 +15,8 @@ use crate::event_loop::{Driven, Worker, spawn};
 use crate::mailbox::{ANSWER_WAIT_MAX, MailError, Mailbox, Reply, ask_all};
 use crate::net::{Overflow, Received, Socket};
 use cluster::{
-    ClusterId, HotOrder, Incarnation, InstallError, KeyspaceId, Lease, Match, SwitchControl,
-    SwitchTables,
+    CacheId, ClusterId, HotOrder, Incarnation, InstallError, KeyspaceId, Lease, Match,
+    SwitchControl, SwitchTables,
 };
 use machine::{Datagram, Instant, Outbox};
 use std::io;
@@ -69,6 +69,8 @@ pub struct SwitchSnapshot {
     pub revision: Revision,
     /// Revision of the hot keys that all threads have installed; 0 for none.
     pub hot_revision: Revision,
+    /// Keys whose reads go to caches.
+    pub cache_rules: u64,
     /// Sum over the threads and the kernel.
     pub counters: Counters,
     /// Whether all threads have a lease.
@@ -272,6 +274,12 @@ impl SwitchHandle {
         }
     }
 
+    /// The cache that the switch sends reads of a key to, if it sends them to one.
+    #[must_use]
+    pub fn explain_cached(&self, keyspace: KeyspaceId, keyhash: u64) -> Option<CacheId> {
+        self.directory.cached_by(Clock::new().now(), keyspace, keyhash)
+    }
+
     /// Gives the kernel and every thread these tables, then the lease, then the hot keys; each
     /// changes over between two packets or batches. Says how the switch is then. What hot keys
     /// it cannot take, it reads at home.
@@ -311,7 +319,8 @@ impl SwitchHandle {
         let command = |answer| Command { wanted: wanted.clone(), answer };
         let answers = ask_all(&self.mailboxes, patience, command)?;
         let joint = answers.into_iter().reduce(SwitchSnapshot::join).ok_or(MailError::Ended)?;
-        Ok(SwitchSnapshot { cluster: self.directory.cluster(), ..joint })
+        let cache_rules = self.directory.cache_rules();
+        Ok(SwitchSnapshot { cluster: self.directory.cluster(), cache_rules, ..joint })
     }
 }
 
@@ -364,6 +373,7 @@ impl Driven for Thread {
             cluster: None,
             revision: self.pipeline.revision(),
             hot_revision: self.pipeline.hot_revision(),
+            cache_rules: 0,
             counters: self.pipeline.counters_ref().clone(),
             leased: self.pipeline.is_leased(now),
             unsent: self.unsent,

@@ -21,6 +21,12 @@ impl Server {
             );
             leave_node(node);
         }
+        for cache in &self.roles.caches {
+            tracing::info!("asked to end: what was lent goes back");
+            if let Err(why) = cache.leave() {
+                tracing::warn!(%why, "the cache does not give back what it was lent");
+            }
+        }
         // A controller gives the lead away when it is stopped.
     }
 }

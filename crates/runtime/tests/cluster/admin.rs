@@ -11,7 +11,7 @@ use std::io::Write as _;
 use wire::metric::{Kind, Metric};
 use wire::{Revision, layout::metric};
 
-const SWITCH_METRICS: [Metric; 15] = [
+const SWITCH_METRICS: [Metric; 17] = [
     metric::SWITCH_PACKETS,
     metric::SWITCH_EMITTED,
     metric::SWITCH_DROPPED,
@@ -25,11 +25,15 @@ const SWITCH_METRICS: [Metric; 15] = [
     metric::SWITCH_HOT_DELEGATED_WRITES,
     metric::SWITCH_HOT_DOUBTED,
     metric::SWITCH_HOT_CROWDED,
+    metric::SWITCH_CACHED_READS,
+    metric::SWITCH_CACHE_RULES,
     metric::SWITCH_TABLE_REVISION,
     metric::SWITCH_LEASED,
 ];
 
-const NODE_METRICS: [Metric; 39] = [
+const NODE_METRICS: [Metric; 41] = [
+    metric::NODE_LOANS,
+    metric::NODE_PARKED,
     metric::NODE_ROOM,
     metric::NODE_MEMORY_BYTES,
     metric::NODE_UPLOAD_BYTES,

@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod admin;
 #[cfg(test)]
+mod caches;
+#[cfg(test)]
 mod embedded;
 #[cfg(test)]
 mod hints;

@@ -298,6 +298,7 @@ impl World {
                 }
                 self.wait_for_turns(node, mandate);
             }
+            Role::Cache(index) => self.order_cache(index, local, (mandate, install.as_ref())),
             Role::Client(_) | Role::Controller(_) | Role::Store => {}
         }
     }

@@ -42,6 +42,9 @@ pub(crate) enum Fault {
     Split,
     /// Not a fault: an operator has a keyspace altered.
     Alter,
+    CacheCrash,
+    /// Caches and nodes, or a lender and all others, do not reach each other.
+    CacheCut,
 }
 
 /// Something has caught up again.
@@ -81,7 +84,7 @@ pub(crate) enum Harm {
 }
 
 impl Fault {
-    const ALL: [Self; 20] = [
+    const ALL: [Self; 22] = [
         Self::Crash,
         Self::PowerCut,
         Self::ClientCrash,
@@ -102,6 +105,8 @@ impl Fault {
         Self::Store,
         Self::Split,
         Self::Alter,
+        Self::CacheCrash,
+        Self::CacheCut,
     ];
 
     /// The mean time between two of these; zero: there are none.
@@ -127,6 +132,8 @@ impl Fault {
             Self::Store => faults.store_every,
             Self::Split => faults.split_every,
             Self::Alter => faults.alter_every,
+            Self::CacheCrash => faults.cache_every,
+            Self::CacheCut => faults.cache_cut_every,
             Self::Flood => Duration::ZERO,
         }
     }
@@ -162,16 +169,7 @@ impl World {
             return self.schedule_fault(fault, self.now);
         }
         match fault {
-            Fault::Crash => {
-                let node = self.any_node();
-                let all_up =
-                    (0..self.cast.nodes).all(|node| self.process(Role::Node(node)).is_up());
-                let harm = match self.harm() {
-                    Harm::Torn if !all_up => Harm::None,
-                    harm => harm,
-                };
-                self.crash_for_a_while(Role::Node(node), harm);
-            }
+            Fault::Crash => self.crash_a_node(),
             Fault::PowerCut if self.spends() => self.start_all_anew_with_one_spent(),
             Fault::PowerCut => {
                 for node in 0..self.cast.nodes {
@@ -213,6 +211,11 @@ impl World {
             Fault::Store => self.trouble_store(),
             Fault::Split => self.split_or_merge(),
             Fault::Alter => self.alter_keyspace(),
+            Fault::CacheCut => self.part_caches(),
+            Fault::CacheCrash => {
+                let index = self.below(self.cast.caches);
+                self.crash_for_a_while(Role::Cache(index), Harm::None);
+            }
             Fault::Full => {
                 let node = self.any_node();
                 self.fill_up(node);
@@ -222,6 +225,16 @@ impl World {
             Fault::Flood => self.flood(),
         }
         self.schedule_fault(fault, self.now);
+    }
+
+    fn crash_a_node(&mut self) {
+        let node = self.any_node();
+        let all_up = (0..self.cast.nodes).all(|node| self.process(Role::Node(node)).is_up());
+        let harm = match self.harm() {
+            Harm::Torn if !all_up => Harm::None,
+            harm => harm,
+        };
+        self.crash_for_a_while(Role::Node(node), harm);
     }
 
     pub(super) fn relieve(&mut self, relief: Relief) {

@@ -14,7 +14,7 @@ use crate::net::Net;
 use crate::options::Options;
 use crate::outcome::Stats;
 use crate::queue::Queue;
-use crate::role::{Cast, Role, node_spec, service};
+use crate::role::{Cast, Role, cache_spec, node_spec, service};
 use cluster::{ClusterId, Incarnation, NodeId, Selection, StoreId, Superior, Term};
 use controller::{Controller, ControllerConfig, Saved};
 use machine::{Instant, Outbox, Rng};
@@ -31,6 +31,7 @@ impl World {
             switches: options.switches,
             nodes: options.nodes_all(),
             controllers: options.controllers,
+            caches: options.caches,
             has_store: options.shared_store,
         };
         let mut clocks = Rng::new(options.seed).fork("clocks");
@@ -43,7 +44,7 @@ impl World {
         let actors: Vec<Actor> =
             (0..cast.clients).map(|index| Actor::new(options, index, begin)).collect();
         let shards = (0..cast.nodes).flat_map(|node| shards(options, node)).collect::<Vec<_>>();
-        let units = actors.len() + shards.len() + usize::from(cast.controllers);
+        let units = actors.len() + shards.len() + usize::from(cast.controllers + cast.caches);
         let mut world = Self {
             now: START,
             options: options.clone(),
@@ -56,6 +57,7 @@ impl World {
             shards,
             asked: vec![Vec::new(); usize::from(cast.nodes)],
             controllers: (0..cast.controllers).map(|_| Master::default()).collect(),
+            caches: (0..cast.caches).map(|_| None).collect(),
             actors,
             wakes: vec![Instant(u64::MAX); units],
             saved: None,
@@ -142,6 +144,7 @@ impl World {
             }
             Role::Node(node) => self.start_node(node, incarnation, local),
             Role::Controller(index) => self.start_controller(index, local),
+            Role::Cache(index) => self.start_cache(index, incarnation, local),
             Role::Store => {}
         }
         for unit in self.units_of(role) {
@@ -159,7 +162,7 @@ impl World {
         let most = told * 2 > self.shards.len();
         let known = self.controller().is_some_and(Controller::knows_the_time);
         let may = match role {
-            Role::Client(_) | Role::Switch(_) | Role::Store => true,
+            Role::Client(_) | Role::Switch(_) | Role::Cache(_) | Role::Store => true,
             Role::Node(_) => known || most,
             Role::Controller(_) => most,
         };
@@ -199,7 +202,7 @@ impl World {
             switches: (0..self.options.switches).map(service).collect(),
             nodes: (0..self.options.nodes).map(|id| node_spec(id, self.options.shards)).collect(),
             cluster: ClusterId(self.options.seed),
-            caches: Vec::new(),
+            caches: (0..self.options.caches).map(cache_spec).collect(),
             controls: BTreeMap::new(),
             poll_interval: self.options.poll,
             lease: self.options.lease,
@@ -244,7 +247,7 @@ impl World {
         if self.delegations.any_is_under_way() {
             let [nodes, switches, controllers] = &mut self.stats.crashes_under_delegations;
             match role {
-                Role::Client(_) | Role::Store => {}
+                Role::Client(_) | Role::Cache(_) | Role::Store => {}
                 Role::Node(_) => *nodes += 1,
                 Role::Switch(_) => *switches += 1,
                 Role::Controller(_) => *controllers += 1,
@@ -254,6 +257,7 @@ impl World {
         self.note(format_args!("{role} crashes"));
         match role {
             Role::Client(_) | Role::Store => {}
+            Role::Cache(index) => self.end_cache(index),
             Role::Switch(index) => {
                 if let Some(switch) = self.switches.get_mut(usize::from(index)) {
                     *switch = Switch::default();

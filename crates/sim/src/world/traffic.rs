@@ -64,6 +64,7 @@ impl World {
                 self.forge_chain((from, to), &bytes);
                 self.pump(Unit::Shard(index));
             }
+            Role::Cache(index) => self.cache_takes(index, local, from, &bytes),
             Role::Controller(_) | Role::Store => {}
         }
     }
@@ -83,6 +84,7 @@ impl World {
         let mut out = std::mem::take(&mut self.outbox);
         while let Some(Datagram { mut to, payload }) = out.pop() {
             self.stats.spread += u64::from(self.is_from_copy(payload));
+            to = self.sent_astray_to_a_cache(to, payload);
             self.stats.delegated += u64::from(is_of_delegation(payload));
             if self.options.mutant == Some(Mutant::RetryElsewhere) {
                 to = self.lead_astray(to, payload);
@@ -204,7 +206,7 @@ fn is_new_to_old_nodes(datagram: &[u8]) -> bool {
 }
 
 /// Puts a datagram on the wire: none, one or two copies of it will arrive.
-fn post(
+pub(super) fn post(
     net: &mut Net,
     queue: &mut Queue,
     now: Instant,

@@ -10,7 +10,8 @@ pub(crate) fn generate(layout: &Layout) -> Result<String> {
     let mut out = String::from(
         "//! The layout of every packet. Generated from `spec/layout.toml` by \
          `cargo xtask codegen`; do not edit.\n\n\
-         use crate::number::{DelegationId, DirectoryClock, Generation, Revision, Version};\n\
+         use crate::number::{DelegationId, DirectoryClock, Generation, LoanNumber, Revision, \
+         Version};\n\
          use crate::result::ChainResult;\n\n",
     );
     constants(&mut out, layout)?;

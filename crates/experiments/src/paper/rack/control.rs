@@ -21,7 +21,7 @@ use std::time::Duration;
 #[derive(Debug)]
 pub(super) enum Mail {
     Order(Member, Box<Order>),
-    Report(Member, Report),
+    Report(Member, Box<Report>),
 }
 
 /// How the controller of such a rack is configured.
@@ -86,7 +86,7 @@ impl Rack {
             Mail::Order(Member::Node(node), order) => self.order_node(node, &order),
             Mail::Order(Member::Cache(_), _) => unreachable!("racks have no caches"),
             Mail::Report(from, report) => {
-                self.controller.handle_report(self.now, from, report);
+                self.controller.handle_report(self.now, from, *report);
                 self.pump_controller();
             }
         }
@@ -115,7 +115,7 @@ impl Rack {
             versions: Versions::ours(),
             state,
         };
-        self.mail(Mail::Report(Member::Switch(0), report));
+        self.mail(Mail::Report(Member::Switch(0), Box::new(report)));
     }
 
     fn order_node(&mut self, node: NodeId, order: &Order) {
@@ -149,7 +149,7 @@ impl Rack {
             versions: Versions::ours(),
             state,
         };
-        self.mail(Mail::Report(Member::Node(node), report));
+        self.mail(Mail::Report(Member::Node(node), Box::new(report)));
     }
 
     /// A node's report without the keys that the controller is not to hear of.

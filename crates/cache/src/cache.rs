@@ -1,0 +1,473 @@
+//! The machine: what comes in, what is due, and what goes out.
+
+use crate::admission::whom_to_evict;
+use crate::answer::{answer_to, send_answer};
+use crate::rules::{RulePace, Rules};
+use crate::slots::{Ask, Home, Name, Slots, State};
+use crate::volumes::{Lender, Volumes};
+use cluster::{
+    CacheId, CacheReport, CacheTables, Incarnation, KeyspaceId, MaybeMutant, Mutant, NodeId,
+    NodeSpec, PartitionId, Resources,
+};
+use machine::{Datagram, Instant, Outbox, Rng};
+use std::collections::BTreeMap;
+use std::time::Duration;
+use wire::{
+    Body, CacheAnswerBody, CacheCopy, CacheMessage, CacheRenewBody, CacheReports, CacheRules, Code,
+    DropReason, Endpoint, Fields, HEADER_LEN, Header, LoanNumber, Op, Packet, Revision, Version,
+    hop_flag,
+};
+
+/// What a cache needs to know before any tables.
+#[derive(Clone, Copy, Debug)]
+pub struct CacheConfig {
+    /// Its id.
+    pub id: CacheId,
+    /// Which incarnation this is: loans name it.
+    pub incarnation: Incarnation,
+    /// Keys that it holds at most.
+    pub entries_max: usize,
+    /// Bytes of keys and values that it holds at most.
+    pub bytes_max: u64,
+    /// How fast the switch's rules may change.
+    pub rule_pace: RulePace,
+}
+
+/// A cache node.
+///
+/// The driver feeds it datagrams and the passing of time, then sends what
+/// [`poll_transmit`](Self::poll_transmit) gives.
+#[derive(Debug)]
+pub struct Cache {
+    pub(crate) config: CacheConfig,
+    pub(crate) tables: Option<CacheTables>,
+    nodes: BTreeMap<NodeId, NodeSpec>,
+    pub(crate) slots: Slots,
+    pub(crate) volumes: Volumes,
+    pub(crate) rules: Rules,
+    /// The last number of a question.
+    pub(crate) nonce: u64,
+    /// Bytes that are held.
+    pub(crate) bytes: u64,
+    /// When keys are to be asked for next, if any may lack.
+    next_fetch: Option<Instant>,
+    second_ends: Instant,
+    rng: Rng,
+    pub(crate) counters: Counters,
+    dropped: Vec<u64>,
+    pub(crate) out: Outbox,
+    leaving: bool,
+    pub(crate) mutant: MaybeMutant,
+}
+
+/// What a cache has done since it started.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Counters {
+    pub(crate) hits: u64,
+    pub(crate) misses: u64,
+    pub(crate) forwarded: u64,
+    pub(crate) fetches: u64,
+    pub(crate) updates: u64,
+}
+
+impl Cache {
+    /// One that holds nothing and takes nothing until it is given tables.
+    #[must_use]
+    pub fn new(config: CacheConfig, now: Instant) -> Self {
+        Self {
+            config,
+            tables: None,
+            nodes: BTreeMap::new(),
+            slots: Slots::default(),
+            volumes: Volumes::default(),
+            rules: Rules::new(now, config.rule_pace),
+            nonce: 0,
+            bytes: 0,
+            next_fetch: None,
+            second_ends: now + SECOND,
+            rng: Rng::new(config.incarnation.0).fork("cache"),
+            counters: Counters::default(),
+            dropped: vec![0; 256],
+            out: Outbox::default(),
+            leaving: false,
+            mutant: MaybeMutant::default(),
+        }
+    }
+
+    /// Takes tables, unless they are older than those that are installed, or of another cluster.
+    pub fn install(&mut self, now: Instant, tables: &CacheTables) {
+        let known = self.tables.as_ref();
+        let foreign = known.is_some_and(|it| it.cluster != tables.cluster);
+        if foreign || known.is_some_and(|it| it.revision >= tables.revision) {
+            return;
+        }
+        let same_switch = known.is_some_and(|it| it.switch == tables.switch);
+        self.nodes = tables.nodes.iter().map(|node| (node.id, *node)).collect();
+        self.tables = Some(tables.clone());
+        if !same_switch {
+            self.tell_all_rules(now);
+        }
+    }
+
+    /// Takes one datagram. `now` must have been read after it was received: leases are held against
+    /// it.
+    pub fn handle_packet(&mut self, now: Instant, from: Endpoint, datagram: &[u8]) {
+        if let Err(reason) = self.try_packet(now, from, datagram) {
+            self.count_drop(reason);
+        }
+    }
+
+    /// Counts a datagram that was dropped.
+    pub fn count_drop(&mut self, reason: DropReason) {
+        if let Some(count) = self.dropped.get_mut(reason as usize) {
+            *count += 1;
+        }
+    }
+
+    /// Datagrams dropped, by reason.
+    pub fn dropped(&self) -> impl Iterator<Item = (DropReason, u64)> {
+        let count = |reason: DropReason| self.dropped.get(reason as usize).copied().unwrap_or(0);
+        DropReason::ALL.into_iter().map(move |reason| (reason, count(reason)))
+    }
+
+    fn try_packet(
+        &mut self,
+        now: Instant,
+        from: Endpoint,
+        datagram: &[u8],
+    ) -> Result<(), DropReason> {
+        let packet = Packet::parse(datagram)?;
+        let header = Header::read(packet.header());
+        let switch = self.tables.as_ref().ok_or(DropReason::NotServing)?.switch;
+        if packet.op() == Op::Get {
+            if from != switch {
+                return Err(DropReason::NotFromSwitch);
+            }
+            return self.handle_get(now, &header, &packet, datagram);
+        }
+        let Body::Cache(message) = packet.body()? else { return Err(DropReason::BadOp) };
+        if let CacheMessage::Ruled = message {
+            if from != switch {
+                return Err(DropReason::NotFromSwitch);
+            }
+            if self.rules.heard(now, header.client, header.seq) {
+                self.tell_all_rules(now);
+            }
+            return Ok(());
+        }
+        let sender = self.nodes.get(&NodeId(header.node)).filter(|node| node.owns(from));
+        if sender.is_none() {
+            return Err(DropReason::NotFromMember);
+        }
+        match message {
+            CacheMessage::Report(reports) => {
+                self.handle_report(now, NodeId(header.node), &reports);
+                Ok(())
+            }
+            message => self.handle_lender(now, &header, &message),
+        }
+    }
+
+    /// A read: answered if the key is held under a lease, else sent on to its tail.
+    fn handle_get(
+        &mut self,
+        now: Instant,
+        header: &Header,
+        packet: &Packet<'_>,
+        datagram: &[u8],
+    ) -> Result<(), DropReason> {
+        let Body::Get { key } = packet.body()? else { return Err(DropReason::BadBody) };
+        let Header { match_value, keyhash, .. } = *header;
+        let name = Name { keyspace: KeyspaceId(header.keyspace), match_value, keyhash, key };
+        let believes = self.mutant.is(Mutant::BelieveRules);
+        let unleased = self.mutant.is(Mutant::AnswerUnleased);
+        let Some(slot) = self.slots.get_mut(&name) else {
+            return self.miss(header, datagram, believes);
+        };
+        slot.hits = slot.hits.saturating_add(1);
+        if let State::Held { lender, loan, version, value } = &slot.state
+            && (unleased || self.volumes.holds(now, lender, *loan))
+        {
+            let answer = answer_to(header, self.config.id, Code::Ok);
+            let to = self.tables.as_ref().map_or_else(Endpoint::default, |tables| tables.switch);
+            send_answer(&mut self.out, to, answer, *version, value);
+            self.counters.hits += 1;
+            return Ok(());
+        }
+        // Whoever the switch takes for its tail now is to be asked.
+        if let Some(node) = packet.chain().next() {
+            let (partition, epoch) = (PartitionId(header.partition), header.epoch);
+            slot.home = Home { node: NodeId(node), partition, epoch };
+            if let State::Held { lender, value, .. } = &slot.state
+                && (lender.partition, lender.epoch) != (partition, epoch)
+            {
+                self.bytes = self.bytes.saturating_sub(bytes_of(&[], value));
+                slot.state = State::Wanted(now);
+                self.fetch_by(now);
+            }
+        }
+        self.miss(header, datagram, believes)
+    }
+
+    /// Sends a read on to the tail that the switch has stamped, with the mark of a miss.
+    fn miss(&mut self, header: &Header, datagram: &[u8], believes: bool) -> Result<(), DropReason> {
+        self.counters.misses += 1;
+        if believes {
+            let answer = answer_to(header, self.config.id, Code::NotFound);
+            let to = self.tables.as_ref().map_or_else(Endpoint::default, |tables| tables.switch);
+            send_answer(&mut self.out, to, answer, Version::NONE, &[]);
+            return Ok(());
+        }
+        let tail = header.chain.first_chunk::<2>().map(|id| NodeId(u16::from_be_bytes(*id)));
+        let to = tail.and_then(|node| self.home_endpoint(node, PartitionId(header.partition)));
+        let to = to.ok_or(DropReason::NoNode)?;
+        self.counters.forwarded += 1;
+        self.out.push(to, |out| {
+            let at = out.len();
+            out.extend_from_slice(datagram);
+            if let Some(header) = out.get_mut(at..).and_then(<[u8]>::first_chunk_mut::<HEADER_LEN>)
+            {
+                header.set_hop_flags(header.hop_flags() | hop_flag::MISSED);
+            }
+        });
+        Ok(())
+    }
+
+    fn home_endpoint(&self, node: NodeId, partition: PartitionId) -> Option<Endpoint> {
+        self.nodes.get(&node).map(|spec| spec.endpoint_of(partition))
+    }
+
+    /// A node says which keys it is asked for most: those that are worth it are wanted.
+    fn handle_report(&mut self, now: Instant, node: NodeId, reports: &CacheReports<'_>) {
+        for (fixed, key) in reports.iter() {
+            let keyspace = KeyspaceId(fixed.keyspace);
+            let (match_value, keyhash) = (fixed.match_value, fixed.keyhash);
+            let name = Name { keyspace, match_value, keyhash, key };
+            let home = Home { node, partition: PartitionId(fixed.partition), epoch: fixed.epoch };
+            if let Some(slot) = self.slots.get_mut(&name) {
+                slot.home = home;
+            } else if self.makes_room(now, fixed.rate.into()) {
+                self.slots.want(now, &name, home, fixed.rate.into());
+                self.fetch_by(now);
+            }
+        }
+        self.fetch(now);
+    }
+
+    /// Whether there is a place for a key that is read this often, if need be that of another.
+    fn makes_room(&mut self, now: Instant, rate: u64) -> bool {
+        if self.leaving || rate == 0 || !self.rules.are_followed(now) {
+            return false;
+        }
+        let full = self.slots.len() >= self.config.entries_max;
+        if !full && self.bytes < self.config.bytes_max {
+            return true;
+        }
+        let Some(least) = whom_to_evict(&self.slots, &mut self.rng, rate) else { return false };
+        self.evict(now, &least);
+        true
+    }
+
+    /// Gives up a key: its tail need not wait for this cache any more, and the switch need not send
+    /// reads of it here.
+    fn evict(&mut self, now: Instant, key: &Ask) {
+        let Some(slot) = self.slots.remove(&key.name()) else { return };
+        if slot.has_rule {
+            self.rules.remove(now, (slot.keyspace, slot.keyhash));
+        }
+        if let State::Held { lender, loan, version, value } = slot.state {
+            self.bytes = self.bytes.saturating_sub(bytes_of(&slot.key, &value));
+            self.answer(&lender, loan, &key.name(), version, false);
+        }
+    }
+
+    /// Gives up everything.
+    fn give_all_back(&mut self, now: Instant) {
+        let all: Vec<Ask> = self.slots.iter().map(Ask::of).collect();
+        all.iter().for_each(|key| self.evict(now, key));
+    }
+
+    /// Asks tails for the keys that are wanted.
+    fn fetch(&mut self, now: Instant) {
+        if self.next_fetch.is_none_or(|at| at > now) {
+            return;
+        }
+        for (ask, nonce) in self.slots.ask_wanted(now, &mut self.nonce) {
+            let Some(to) = self.home_endpoint(ask.home.node, ask.home.partition) else { continue };
+            let mut header = self.header(Op::CacheFetch, &ask.name());
+            (header.partition, header.epoch) = (ask.home.partition.0, ask.home.epoch);
+            header.seq = nonce;
+            self.counters.fetches += 1;
+            self.out.push(to, |out| {
+                wire::emit(out, &header, &[&ask.key]);
+            });
+        }
+        self.next_fetch = self.slots.next_fetch();
+    }
+
+    /// Something is wanted from then on.
+    pub(crate) fn fetch_by(&mut self, at: Instant) {
+        self.next_fetch = Some(self.next_fetch.map_or(at, |known| known.min(at)));
+    }
+
+    /// Says to a lender whether a key is held under a loan of its.
+    pub(crate) fn answer(
+        &mut self,
+        lender: &Lender,
+        loan: LoanNumber,
+        name: &Name<'_>,
+        version: Version,
+        held: bool,
+    ) {
+        let Some(to) = self.home_endpoint(lender.node, lender.partition) else { return };
+        let mut header = self.header(Op::CacheAnswer, name);
+        (header.partition, header.epoch) = (lender.partition.0, lender.epoch);
+        CacheCopy { version }.put(&mut header);
+        let fixed = CacheAnswerBody { lender: lender.incarnation, loan, held: held.into() };
+        self.out.push(to, |out| {
+            wire::emit(out, &header, &[&fixed.to_bytes(), name.key]);
+        });
+    }
+
+    fn header(&self, op: Op, name: &Name<'_>) -> Header {
+        Header {
+            op: op as u8,
+            node: self.config.id.0,
+            client: self.config.incarnation.0,
+            keyspace: name.keyspace.0,
+            match_value: name.match_value,
+            keyhash: name.keyhash,
+            key_len: u16::try_from(name.key.len()).expect("keys are at most KEY_MAX long"),
+            ..Header::default()
+        }
+    }
+
+    /// The instant named by [`poll_timeout`](Self::poll_timeout) has come.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        if now >= self.second_ends {
+            self.second_ends = now + SECOND;
+            self.slots.end_second();
+        }
+        if !self.rules.are_followed(now) && self.slots.len() > 0 {
+            self.give_all_back(now);
+        }
+        let lapsed = self.volumes.forget_lapsed(now);
+        if !lapsed.is_empty() {
+            lapsed.iter().for_each(|lender| self.slots.give_up(lender, now));
+            self.count_bytes();
+            self.fetch_by(now);
+        }
+        for (lender, nonce) in self.volumes.ask_on(now, &mut self.nonce) {
+            self.renew(&lender, nonce);
+        }
+        self.fetch(now);
+        self.tell_rules(now);
+    }
+
+    fn renew(&mut self, lender: &Lender, nonce: u64) {
+        let Some(to) = self.home_endpoint(lender.node, lender.partition) else { return };
+        if self.leaving {
+            return;
+        }
+        let header = Header {
+            op: Op::CacheRenew as u8,
+            node: self.config.id.0,
+            client: self.config.incarnation.0,
+            partition: lender.partition.0,
+            epoch: lender.epoch,
+            seq: nonce,
+            ..Header::default()
+        };
+        let fixed = CacheRenewBody { lender: lender.incarnation }.to_bytes();
+        self.out.push(to, |out| {
+            wire::emit(out, &header, &[&fixed]);
+        });
+    }
+
+    /// Tells the switch everything anew.
+    fn tell_all_rules(&mut self, now: Instant) {
+        let slots = self.slots.iter().filter(|slot| slot.has_rule);
+        self.rules.start_over(now, slots.map(|slot| (slot.keyspace, slot.keyhash)));
+    }
+
+    fn tell_rules(&mut self, now: Instant) {
+        let Some(tables) = &self.tables else { return };
+        let Some((stream, first, changes)) = self.rules.poll(now) else { return };
+        let header = Header {
+            op: Op::CacheRules as u8,
+            node: self.config.id.0,
+            client: stream,
+            seq: first,
+            ..Header::default()
+        };
+        let mut payload = Vec::new();
+        changes.iter().for_each(|change| CacheRules::push(&mut payload, change));
+        self.out.push(tables.switch, |out| {
+            wire::emit(out, &header, &[&payload]);
+        });
+    }
+
+    pub(crate) fn count_bytes(&mut self) {
+        (_, self.bytes) = self.slots.held();
+    }
+
+    /// When to call [`handle_timeout`](Self::handle_timeout), if no packet comes first.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        self.tables.as_ref()?;
+        let known = [self.volumes.due(), self.next_fetch].into_iter().flatten();
+        known.chain([self.second_ends, self.rules.due()]).min()
+    }
+
+    /// The next datagram to send.
+    pub fn poll_transmit(&mut self) -> Option<Datagram<'_>> {
+        self.out.pop()
+    }
+
+    /// It is to end: the switch sends it nothing more, and it borrows nothing more.
+    pub fn leave(&mut self, now: Instant) {
+        if std::mem::replace(&mut self.leaving, true) {
+            return;
+        }
+        self.give_all_back(now);
+        self.rules.start_over(now, std::iter::empty());
+    }
+
+    /// How the cache is.
+    #[must_use]
+    pub fn report(&self) -> CacheReport {
+        let Counters { hits, misses, forwarded, fetches, updates } = self.counters;
+        let (entries, bytes) = self.slots.held();
+        let wanted = self.slots.iter().filter(|slot| slot.has_rule).count();
+        CacheReport {
+            revision: self.tables.as_ref().map_or(Revision::NONE, |tables| tables.revision),
+            cluster: self.tables.as_ref().map(|tables| tables.cluster),
+            leaving: self.leaving,
+            entries,
+            bytes,
+            room_entries: self.config.entries_max as u64,
+            hits,
+            misses,
+            forwarded,
+            volumes: self.volumes.len() as u64,
+            rules: wanted.saturating_sub(self.rules.pending()) as u64,
+            rules_wanted: wanted as u64,
+            fetches,
+            updates,
+            // Whoever runs the cache says so.
+            resources: Resources::default(),
+        }
+    }
+
+    /// Breaks a rule on purpose, for the simulator to notice.
+    pub fn mutant(&mut self, mutant: Mutant) {
+        self.mutant = MaybeMutant::of(mutant);
+    }
+}
+
+pub(crate) fn bytes_of(key: &[u8], value: &[u8]) -> u64 {
+    u64::try_from(key.len() + value.len()).unwrap_or(u64::MAX)
+}
+
+/// How often it is looked at how much each key is read.
+const SECOND: Duration = Duration::from_secs(1);

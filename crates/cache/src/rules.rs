@@ -1,0 +1,236 @@
+//! What the switch is told: which keys lead to this cache (SwitchKV section 3.3).
+//!
+//! A switch takes few changes in a second. New rules come first, for each of them relieves a node;
+//! rules of keys that are gone cost a cache a miss, and wait, but not for ever.
+
+use cluster::KeyspaceId;
+use machine::Instant;
+use std::collections::VecDeque;
+use std::time::Duration;
+use wire::{CACHE_RULES_MAX, CacheRuleBody};
+
+/// How many rules a switch may be told to change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RulePace {
+    /// In a second.
+    pub per_second: u32,
+    /// How long one that is of no use may stay.
+    pub remove_within: Duration,
+}
+
+/// The rules of one cache, as they are to be and as the switch has them.
+#[derive(Debug)]
+pub(crate) struct Rules {
+    pace: RulePace,
+    /// Grows when all rules are told anew.
+    stream: u64,
+    /// The first change that the switch has not said to have, and those from there on that it was
+    /// told.
+    first: u64,
+    told: VecDeque<CacheRuleBody>,
+    to_add: VecDeque<Rule>,
+    to_remove: VecDeque<(Instant, Rule)>,
+    /// Changes that may be told now, in thousandths.
+    allowed: u64,
+    counted_at: Instant,
+    /// When the switch answered last.
+    heard_at: Option<Instant>,
+    told_at: Instant,
+    next: Instant,
+}
+
+/// The key of a rule.
+type Rule = (KeyspaceId, u64);
+
+impl Rules {
+    pub(crate) fn new(now: Instant, pace: RulePace) -> Self {
+        Self {
+            pace,
+            stream: now.0,
+            first: 0,
+            told: VecDeque::new(),
+            to_add: VecDeque::new(),
+            to_remove: VecDeque::new(),
+            allowed: 0,
+            counted_at: now,
+            heard_at: None,
+            told_at: now,
+            next: now,
+        }
+    }
+
+    /// Reads of a key are to come here.
+    pub(crate) fn add(&mut self, rule: Rule) {
+        let before = self.to_remove.len();
+        self.to_remove.retain(|(_, it)| *it != rule);
+        if self.to_remove.len() == before {
+            self.to_add.push_back(rule);
+            self.next = self.next.min(self.told_at + TELL_EVERY);
+        }
+    }
+
+    /// Reads of a key need not come here any more.
+    pub(crate) fn remove(&mut self, now: Instant, rule: Rule) {
+        let before = self.to_add.len();
+        self.to_add.retain(|it| *it != rule);
+        if self.to_add.len() == before {
+            self.to_remove.push_back((now, rule));
+        }
+    }
+
+    /// Tells a switch everything anew: it has lost what it was told, or is another one.
+    pub(crate) fn start_over(&mut self, now: Instant, rules: impl Iterator<Item = Rule>) {
+        (self.stream, self.first) = ((self.stream + 1).max(now.0), 0);
+        self.told.clear();
+        self.to_remove.clear();
+        self.to_add = rules.collect();
+        self.next = now;
+    }
+
+    /// The switch lacks the changes of a stream from this number on. Says whether all is to be told
+    /// anew.
+    pub(crate) fn heard(&mut self, now: Instant, stream: u64, next: u64) -> bool {
+        self.heard_at = Some(now);
+        if stream != self.stream {
+            return false;
+        }
+        let Some(known) = next.checked_sub(self.first) else { return true };
+        let known = usize::try_from(known).unwrap_or(usize::MAX).min(self.told.len());
+        self.told.drain(..known);
+        self.first += known as u64;
+        false
+    }
+
+    /// Whether the switch follows rules. Of one that does not, as of one that nobody reaches, this
+    /// cache would be sent nothing, and writes of what it holds would wait for it all the same.
+    pub(crate) fn are_followed(&self, now: Instant) -> bool {
+        self.heard_at.is_some_and(|at| now < at + SILENT_FOR)
+    }
+
+    /// What to tell the switch now, if it is time to: stream, number of the first change, changes.
+    pub(crate) fn poll(&mut self, now: Instant) -> Option<(u64, u64, Vec<CacheRuleBody>)> {
+        if now < self.next {
+            return None;
+        }
+        self.count_allowed(now);
+        let room = CACHE_RULES_MAX.saturating_sub(self.told.len());
+        for _ in 0..room {
+            let Some(change) = self.next_change(now) else { break };
+            self.told.push_back(change);
+        }
+        self.told_at = now;
+        let busy = !self.told.is_empty() || !self.to_add.is_empty();
+        self.next = now + if busy { TELL_EVERY } else { ALIVE_EVERY };
+        let changes = self.told.iter().take(CACHE_RULES_MAX).copied().collect();
+        Some((self.stream, self.first, changes))
+    }
+
+    fn count_allowed(&mut self, now: Instant) {
+        let passed = now.since(self.counted_at).as_micros();
+        let more = passed.saturating_mul(u128::from(self.pace.per_second)) / 1_000;
+        let most = u64::from(self.pace.per_second).saturating_mul(1_000) / BURST_PART;
+        let allowed =
+            u128::from(self.allowed).saturating_add(more).min(u128::from(most.max(1_000)));
+        (self.allowed, self.counted_at) = (u64::try_from(allowed).unwrap_or(u64::MAX), now);
+    }
+
+    /// The next change, if one is allowed: a rule that has to go, one that is new, or one that may
+    /// go.
+    fn next_change(&mut self, now: Instant) -> Option<CacheRuleBody> {
+        self.allowed.checked_sub(1_000)?;
+        let late = |(since, _): &(Instant, Rule)| *since + self.pace.remove_within <= now;
+        let removed = if self.to_remove.front().is_some_and(late) || self.to_add.is_empty() {
+            self.to_remove.pop_front().map(|(_, rule)| (0, rule))
+        } else {
+            None
+        };
+        let (adds, (keyspace, keyhash)) =
+            removed.or_else(|| self.to_add.pop_front().map(|rule| (1, rule)))?;
+        self.allowed -= 1_000;
+        Some(CacheRuleBody { adds, keyspace: keyspace.0, keyhash })
+    }
+
+    /// Changes that the switch has not said to have made.
+    pub(crate) fn pending(&self) -> usize {
+        self.told.len() + self.to_add.len() + self.to_remove.len()
+    }
+
+    pub(crate) fn due(&self) -> Instant {
+        self.next
+    }
+}
+
+/// How often the switch is told what it has not said to have.
+const TELL_EVERY: Duration = Duration::from_millis(10);
+
+/// How often it hears that the cache is there: rules of one that is silent count no more.
+const ALIVE_EVERY: Duration = Duration::from_millis(100);
+
+/// A switch that has not answered for so long does not follow rules.
+const SILENT_FOR: Duration = Duration::from_secs(1);
+
+/// This part of a second's changes may come at once.
+const BURST_PART: u64 = 10;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SPACE: KeyspaceId = KeyspaceId(3);
+
+    fn rules(per_second: u32) -> (Rules, Instant) {
+        let now = Instant::from_unix_ms(1_000);
+        let pace = RulePace { per_second, remove_within: Duration::from_millis(500) };
+        (Rules::new(now, pace), now)
+    }
+
+    fn hashes(changes: &[CacheRuleBody]) -> Vec<(u8, u64)> {
+        changes.iter().map(|it| (it.adds, it.keyhash)).collect()
+    }
+
+    fn poll(rules: &mut Rules, now: Instant) -> (u64, Vec<(u8, u64)>) {
+        let (_, first, changes) = rules.poll(now).expect("it is time");
+        (first, hashes(&changes))
+    }
+
+    #[test]
+    fn what_the_switch_has_not_said_to_have_is_told_again_from_there_on() {
+        let (mut rules, start) = rules(1_000);
+        let now = start + Duration::from_millis(100);
+        (1..=3).for_each(|hash| rules.add((SPACE, hash)));
+        assert_eq!(poll(&mut rules, now), (0, vec![(1, 1), (1, 2), (1, 3)]));
+        assert!(rules.poll(now).is_none(), "it was told just now");
+        assert!(!rules.heard(now, rules.stream, 2) && !rules.heard(now, rules.stream - 1, 9));
+        assert_eq!(poll(&mut rules, now + TELL_EVERY), (2, vec![(1, 3)]));
+        assert!(!rules.heard(now, rules.stream, 3));
+        assert_eq!((poll(&mut rules, now + TELL_EVERY * 2), rules.pending()), ((3, vec![]), 0));
+        assert!(rules.heard(now, rules.stream, 0), "the switch has begun anew");
+        rules.start_over(now, [(SPACE, 1)].into_iter());
+        assert_eq!(poll(&mut rules, now + Duration::from_secs(1)), (0, vec![(1, 1)]));
+    }
+
+    #[test]
+    fn no_more_is_told_than_the_switch_can_take_and_new_rules_come_first() {
+        let (mut rules, start) = rules(100);
+        rules.remove(start, (SPACE, 99));
+        (1..=20).for_each(|hash| rules.add((SPACE, hash)));
+        let now = start + Duration::from_millis(50);
+        assert_eq!(poll(&mut rules, now), (0, (1..=5).map(|hash| (1, hash)).collect()));
+        rules.heard(now, rules.stream, 5);
+        let late = start + Duration::from_millis(500);
+        let (_, changes) = poll(&mut rules, late);
+        assert_eq!(changes.first(), Some(&(0, 99)), "it has waited for long enough");
+        assert_eq!(changes.len(), 10, "a tenth of a second's changes at once");
+    }
+
+    #[test]
+    fn what_comes_and_goes_before_it_was_told_is_not_told() {
+        let (mut rules, start) = rules(1_000);
+        rules.add((SPACE, 1));
+        rules.remove(start, (SPACE, 1));
+        assert_eq!(poll(&mut rules, start + TELL_EVERY), (0, vec![]));
+        rules.remove(start, (SPACE, 2));
+        rules.add((SPACE, 2));
+        assert_eq!(rules.pending(), 0);
+    }
+}

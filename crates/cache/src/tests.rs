@@ -1,0 +1,343 @@
+//! Scripts against a cache: what it answers, what it says to lenders, and what it tells the switch.
+
+use super::*;
+use cluster::{CacheId, CacheTables, ClusterId, Incarnation, NodeId, NodeSpec};
+use machine::Instant;
+use std::time::Duration;
+use wire::{
+    Body, CacheCopy, CacheGrantBody, CacheLoanBody, CacheMessage, CacheRecallBody, CacheReportBody,
+    CacheReports, CacheUpdateBody, Endpoint, GetReplyBody, Header, LoanNumber, Op, Packet,
+    Revision, Version, hop_flag,
+};
+
+const MS: Duration = Duration::from_millis(1);
+const LENDER: u64 = 77;
+const ME: u64 = 5;
+const KEY: &[u8] = b"k";
+
+fn port(port: u16) -> Endpoint {
+    Endpoint { addr: [1; 16], port }
+}
+
+/// A cache, with what it has said.
+struct Bench {
+    now: Instant,
+    cache: Cache,
+    said: Vec<(Endpoint, Vec<u8>)>,
+}
+
+impl Bench {
+    fn new(entries_max: usize) -> Self {
+        let now = Instant::from_unix_ms(1_000_000);
+        let config = CacheConfig {
+            id: CacheId(3),
+            incarnation: Incarnation(ME),
+            entries_max,
+            bytes_max: 1 << 20,
+            rule_pace: RulePace { per_second: 10_000, remove_within: MS * 100 },
+        };
+        let mut bench = Self { now, cache: Cache::new(config, now), said: Vec::new() };
+        let node = |id| NodeSpec { id: NodeId(id), endpoint: port(100 + id), shards: 1 };
+        let tables = CacheTables {
+            revision: Revision::new(1),
+            cluster: ClusterId(1),
+            cache: CacheId(3),
+            switch: port(1),
+            nodes: vec![node(1), node(2)],
+            keyspaces: Vec::new(),
+        };
+        bench.cache.install(now, &tables);
+        bench.follow_rules();
+        bench
+    }
+
+    fn pass(&mut self, time: Duration) {
+        self.now = self.now + time;
+        let now = self.now;
+        self.cache.handle_timeout(now);
+        self.drain();
+    }
+
+    fn drain(&mut self) {
+        while let Some(datagram) = self.cache.poll_transmit() {
+            self.said.push((datagram.to, datagram.payload.to_vec()));
+        }
+    }
+
+    /// The switch answers all that it was told.
+    fn follow_rules(&mut self) {
+        self.pass(MS * 10);
+        let mut said = Vec::new();
+        for (to, datagram) in std::mem::take(&mut self.said) {
+            let packet = Packet::parse(&datagram).unwrap();
+            let header = Header::read(packet.header());
+            let Ok(Body::Cache(CacheMessage::Rules(rules))) = packet.body() else {
+                said.push((to, datagram));
+                continue;
+            };
+            let seq = header.seq + rules.iter().count() as u64;
+            let answer = Header {
+                op: Op::CacheRuled as u8,
+                client: header.client,
+                seq,
+                ..Header::default()
+            };
+            self.hear(port(1), &answer, &[]);
+        }
+        self.said.extend(said);
+    }
+
+    fn hear(&mut self, from: Endpoint, header: &Header, parts: &[&[u8]]) {
+        let mut datagram = Vec::new();
+        wire::emit(&mut datagram, header, parts);
+        self.cache.handle_packet(self.now, from, &datagram);
+        self.drain();
+    }
+
+    fn hear_tail(
+        &mut self,
+        op: Op,
+        seq: u64,
+        version: u64,
+        body: &[u8],
+        (key, value): (&[u8], &[u8]),
+    ) {
+        let mut header = Header { op: op as u8, client: ME, seq, ..at(key) };
+        CacheCopy { version: Version::new(version) }.put(&mut header);
+        self.hear(port(101), &header, &[body, key, value]);
+    }
+
+    fn report(&mut self, key: &[u8], rate: u32) {
+        let Header { partition, epoch, match_value, keyhash, keyspace, .. } = at(key);
+        let fixed =
+            CacheReportBody { keyspace, partition, epoch, match_value, keyhash, rate, key_len: 0 };
+        let mut payload = Vec::new();
+        assert!(CacheReports::push(&mut payload, &fixed, key));
+        self.hear(
+            port(101),
+            &Header { op: Op::CacheReport as u8, node: 1, ..Header::default() },
+            &[&payload],
+        );
+    }
+
+    /// The number of the question for a key, which was the last thing that was said.
+    fn asked(&mut self) -> u64 {
+        let (to, datagram) = self.said.pop().expect("it was asked for");
+        let packet = Packet::parse(&datagram).unwrap();
+        assert_eq!((to, packet.op()), (port(101), Op::CacheFetch));
+        Header::read(packet.header()).seq
+    }
+
+    fn lend(&mut self, seq: u64, (loan, from): (u64, u64), version: u64, key: &[u8], value: &[u8]) {
+        let [loan, from] = [loan, from].map(LoanNumber::new);
+        let fixed = CacheLoanBody { lender: LENDER, loan, from, lasts_ms: 300 };
+        self.hear_tail(Op::CacheLoan, seq, version, &fixed.to_bytes(), (key, value));
+    }
+
+    fn update(&mut self, loan: u64, version: u64, value: &[u8]) -> Said {
+        let fixed = CacheUpdateBody { lender: LENDER, loan: LoanNumber::new(loan) };
+        self.hear_tail(Op::CacheUpdate, 0, version, &fixed.to_bytes(), (KEY, value));
+        self.answered()
+    }
+
+    fn recall(&mut self, loan: u64, key: &[u8]) -> Said {
+        let fixed = CacheRecallBody { lender: LENDER, loan: LoanNumber::new(loan) };
+        self.hear_tail(Op::CacheRecall, 0, 0, &fixed.to_bytes(), (key, &[]));
+        self.answered()
+    }
+
+    /// What it said to its lender last.
+    fn answered(&mut self) -> Said {
+        let (_, datagram) = self.said.pop().expect("it answers");
+        let packet = Packet::parse(&datagram).unwrap();
+        let Ok(Body::Cache(CacheMessage::Answer { fixed, .. })) = packet.body() else {
+            panic!("{packet:?}")
+        };
+        (fixed.loan.get(), fixed.held == 1)
+    }
+
+    /// What becomes of a read: an answer to the client, or that it goes on to its tail.
+    fn read(&mut self, key: &[u8]) -> Option<(u64, Vec<u8>)> {
+        let mut header = Header { op: Op::Get as u8, client: 9, seq: 1, reply_port: 9, ..at(key) };
+        (header.node, header.reply_addr) = (0, [9; 16]);
+        header.set_chain([1]);
+        self.hear(port(1), &header, &[key]);
+        let (to, datagram) = self.said.pop().expect("no read is lost");
+        let packet = Packet::parse(&datagram).unwrap();
+        let header = Header::read(packet.header());
+        if packet.op() == Op::Get {
+            assert_eq!((to, header.reply_port), (port(101), 9), "it is answered to the client");
+            assert_ne!(header.hop_flags & hop_flag::MISSED, 0);
+            return None;
+        }
+        assert_eq!((to, packet.op(), header.node), (port(1), Op::GetReply, 3));
+        let value = packet.payload()[GetReplyBody::LEN..].to_vec();
+        Some((wire::KeyReply::of(&header).version.get(), value))
+    }
+
+    /// It has been lent the key in its first version, as the first loan.
+    fn holding() -> Self {
+        let mut bench = Self::new(10);
+        bench.report(KEY, 100);
+        let asked = bench.asked();
+        bench.lend(asked, (1, 1), 1, KEY, b"one");
+        bench.follow_rules();
+        assert_eq!(bench.read(KEY), Some((1, b"one".to_vec())));
+        bench
+    }
+}
+
+/// A loan, and whether the cache says to hold it.
+type Said = (u64, bool);
+
+/// Where a key lies: at node 1.
+fn at(key: &[u8]) -> Header {
+    let keyhash = key.iter().fold(7, |hash, byte| hash * 31 + u64::from(*byte));
+    Header {
+        node: 1,
+        partition: 4,
+        epoch: 2,
+        keyspace: 1,
+        match_value: u128::from(keyhash) << 64,
+        keyhash,
+        key_len: u16::try_from(key.len()).unwrap(),
+        ..Header::default()
+    }
+}
+
+#[test]
+fn what_is_held_is_answered_as_long_as_its_lease_and_then_goes_on_to_its_tail() {
+    let mut bench = Bench::holding();
+    assert_eq!(bench.read(b"other"), None);
+    bench.pass(MS * 290);
+    bench.said.clear();
+    assert_eq!(bench.read(KEY), None, "it was not renewed");
+}
+
+#[test]
+fn a_lease_counts_from_when_it_was_asked_for() {
+    let mut bench = Bench::holding();
+    bench.pass(MS * 90);
+    let (_, datagram) = bench.said.iter().find(|(to, _)| *to == port(101)).expect("it renews");
+    let asked = Header::read(Packet::parse(datagram).unwrap().header());
+    assert_eq!((asked.op, asked.partition), (Op::CacheRenew as u8, 4));
+    bench.said.clear();
+    bench.pass(MS * 85);
+    let from = LoanNumber::new(1);
+    let fixed = CacheGrantBody { lender: LENDER, from, lasts_ms: 300 }.to_bytes();
+    bench.hear_tail(Op::CacheGrant, asked.seq, 0, &fixed, (&[], &[]));
+    bench.said.clear();
+    bench.now = bench.now + MS * 214;
+    assert!(bench.read(KEY).is_some());
+    bench.now = bench.now + MS * 2;
+    assert_eq!(bench.read(KEY), None, "300 ms after the question, not after the answer");
+}
+
+#[test]
+fn updates_are_held_and_old_ones_change_nothing() {
+    let mut bench = Bench::holding();
+    assert_eq!(bench.update(1, 3, b"three"), (1, true));
+    assert_eq!(bench.update(1, 2, b"two"), (1, true), "it came late");
+    assert_eq!(bench.read(KEY), Some((3, b"three".to_vec())));
+    assert_eq!(bench.recall(1, KEY), (1, false));
+    assert_eq!(bench.read(KEY), None);
+}
+
+#[test]
+fn a_loan_that_an_update_has_overtaken_is_not_taken() {
+    let mut bench = Bench::new(10);
+    bench.report(KEY, 100);
+    let asked = bench.asked();
+    assert_eq!(bench.update(1, 2, b"two"), (1, false));
+    bench.lend(asked, (1, 1), 1, KEY, b"one");
+    assert_eq!(bench.answered(), (1, false));
+    assert_eq!(bench.read(KEY), None);
+}
+
+#[test]
+fn the_answer_to_an_earlier_question_ends_no_loan_that_is_held_or_on_its_way() {
+    let mut bench = Bench::new(10);
+    bench.report(KEY, 100);
+    let first = bench.asked();
+    bench.pass(MS * 20);
+    let second = bench.asked();
+    // The tail has heard them in the other order.
+    bench.lend(first, (2, 1), 1, KEY, b"one");
+    assert!(bench.said.is_empty(), "to deny it would deny the first loan as well");
+    bench.lend(second, (1, 1), 1, KEY, b"one");
+    assert!(bench.read(KEY).is_some());
+    assert_eq!(bench.update(2, 2, b"two"), (2, true), "whatever number the tail counts by");
+    assert_eq!(bench.read(KEY), Some((2, b"two".to_vec())));
+}
+
+#[test]
+fn a_loan_that_comes_when_it_is_over_is_not_taken() {
+    let mut bench = Bench::new(10);
+    bench.report(KEY, 100);
+    let asked = bench.asked();
+    bench.now = bench.now + MS * 300;
+    bench.lend(asked, (1, 1), 1, KEY, b"one");
+    assert_eq!(bench.read(KEY), None);
+}
+
+#[test]
+fn what_is_void_is_not_answered_though_the_lease_goes_on() {
+    let mut bench = Bench::holding();
+    bench.report(b"other", 100);
+    let asked = bench.asked();
+    bench.lend(asked, (6, 5), 4, b"other", b"o");
+    assert_eq!(bench.read(KEY), None, "loans before the fifth are void");
+    assert!(bench.read(b"other").is_some());
+}
+
+#[test]
+fn a_closing_partition_takes_back_all_and_what_is_on_its_way() {
+    let mut bench = Bench::holding();
+    bench.report(b"other", 100);
+    let asked = bench.asked();
+    assert_eq!(bench.recall(2, &[]), (2, false));
+    bench.lend(asked, (2, 1), 4, b"other", b"o");
+    assert_eq!((bench.read(KEY), bench.read(b"other")), (None, None));
+}
+
+#[test]
+fn a_full_cache_makes_room_for_what_is_read_more_and_says_so_to_the_tail() {
+    let mut bench = Bench::new(1);
+    bench.report(KEY, 100);
+    let asked = bench.asked();
+    bench.lend(asked, (1, 1), 1, KEY, b"one");
+    bench.report(b"other", 110);
+    assert!(bench.said.is_empty(), "that is hardly more");
+    bench.report(b"other", 200);
+    bench.asked();
+    assert_eq!(bench.answered(), (1, false));
+    assert_eq!(bench.read(KEY), None);
+}
+
+#[test]
+fn for_a_switch_that_follows_no_rules_nothing_is_borrowed() {
+    let mut bench = Bench::holding();
+    let told = bench.cache.report();
+    assert_eq!((told.entries, told.rules, told.hits), (1, 1, 1));
+    bench.pass(MS * 1_000);
+    assert_eq!(bench.cache.report().entries, 0);
+    bench.said.clear();
+    bench.report(KEY, 100);
+    assert!(bench.said.is_empty());
+}
+
+#[test]
+fn only_nodes_lend_and_only_the_switch_asks() {
+    let mut bench = Bench::holding();
+    let mut header = Header { op: Op::CacheUpdate as u8, client: ME, ..at(KEY) };
+    CacheCopy { version: Version::new(9) }.put(&mut header);
+    let fixed = CacheUpdateBody { lender: LENDER, loan: LoanNumber::new(1) }.to_bytes();
+    bench.hear(port(666), &header, &[&fixed, KEY, b"forged"]);
+    let read = Header { op: Op::Get as u8, client: 9, seq: 1, ..at(KEY) };
+    bench.hear(port(666), &read, &[KEY]);
+    assert!(bench.said.is_empty());
+    let dropped = |reason| bench.cache.dropped().find(|(it, _)| *it == reason).unwrap().1;
+    assert_eq!(dropped(wire::DropReason::NotFromMember), 1);
+    assert_eq!(dropped(wire::DropReason::NotFromSwitch), 1);
+    assert_eq!(bench.read(KEY), Some((1, b"one".to_vec())));
+}

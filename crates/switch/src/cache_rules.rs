@@ -1,0 +1,248 @@
+//! Which keys caches hold: exact-match rules, which the caches change themselves (SwitchKV section
+//! 3.3).
+//!
+//! A rule is a hint. A cache that is sent a key which it does not hold sends it on to the tail, so
+//! a rule may be late, lost, or of another key with the same fingerprint. That is why readers look
+//! at rules without a lock, and why each cache changes its own without asking anybody.
+//!
+//! Each cache numbers its changes in a *stream*. The switch takes those that follow what it has,
+//! and answers with the number of the first that it lacks; a cache that hears of a gap begins
+//! another stream, with all of its rules. A cache that is not heard for a while has none.
+
+use cluster::{CacheId, KeyspaceId};
+use machine::Instant;
+use std::array;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+use wire::{CACHES_MAX, CacheRuleBody, CacheRules};
+
+/// The rules of a switch, shared by its pipelines.
+#[derive(Debug)]
+pub(crate) struct Rules {
+    /// Made with the first rule.
+    table: OnceLock<Box<[Bucket]>>,
+    /// Until when the rules of each cache count, in the words of [`Instant`].
+    until: [AtomicU64; CACHES_MAX],
+    streams: Mutex<[Stream; CACHES_MAX]>,
+}
+
+/// Rules that lie in one line of the processor's cache; 0 where there is none.
+#[derive(Debug, Default)]
+#[repr(align(64))]
+struct Bucket([AtomicU64; BUCKET_LEN]);
+
+/// How far the changes of one cache have come.
+#[derive(Clone, Copy, Debug, Default)]
+struct Stream {
+    number: u64,
+    /// The first change that is still to come.
+    next: u64,
+    /// Rules that are in the table.
+    rules: u64,
+}
+
+/// Where a key's rule may lie, and what it looks like but for the cache.
+#[derive(Clone, Copy)]
+struct Place {
+    buckets: [usize; 2],
+    fingerprint: u64,
+}
+
+impl Place {
+    fn of(keyspace: KeyspaceId, keyhash: u64) -> Self {
+        // Keyhashes are uniform; those of keyspaces with one seed differ in their rotated ids.
+        let hash = (keyhash ^ u64::from(keyspace.0)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let hash = hash ^ hash >> 32;
+        let fingerprint = hash & !CACHE_BITS;
+        let first = (hash & (BUCKETS as u64 - 1)) as usize;
+        let apart = (fingerprint >> 40) as usize & (BUCKETS - 1);
+        // Never the same one: it differs in an odd number of places.
+        Self { buckets: [first, first ^ (apart | 1)], fingerprint }
+    }
+}
+
+impl Default for Rules {
+    fn default() -> Self {
+        let until = array::from_fn(|_| AtomicU64::new(0));
+        Self { table: OnceLock::new(), until, streams: Mutex::default() }
+    }
+}
+
+impl Rules {
+    /// Which cache is said to hold this key.
+    #[inline]
+    pub(crate) fn find(&self, now: Instant, keyspace: KeyspaceId, keyhash: u64) -> Option<CacheId> {
+        let table = self.table.get()?;
+        let place = Place::of(keyspace, keyhash);
+        let slots = place.buckets.iter().filter_map(|at| table.get(*at)).flat_map(|it| &it.0);
+        let rules = slots.map(|slot| slot.load(Ordering::Relaxed));
+        let mut mine = rules.filter(|rule| rule & !CACHE_BITS == place.fingerprint);
+        let cache = mine.find_map(cache_of)?;
+        let until = self.until.get(usize::from(cache.0))?.load(Ordering::Relaxed);
+        (now.0 < until).then_some(cache)
+    }
+
+    /// Takes the changes of a cache from this number on in a stream. Says the number of the first
+    /// that is still to come; `None` if the stream is over.
+    pub(crate) fn change(
+        &self,
+        now: Instant,
+        cache: CacheId,
+        (stream, from): (u64, u64),
+        changes: &CacheRules<'_>,
+    ) -> Option<u64> {
+        let index = usize::from(cache.0);
+        let mut streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
+        let (of, until) = (streams.get_mut(index)?, self.until.get(index)?);
+        if stream < of.number && now.0 < until.load(Ordering::Relaxed) {
+            return None;
+        }
+        if stream != of.number {
+            self.forget(cache);
+            *of = Stream { number: stream, ..Stream::default() };
+        }
+        until.store((now + RULES_LAST).0, Ordering::Relaxed);
+        for (number, change) in (from..).zip(changes.iter()) {
+            if number == of.next {
+                of.next += 1;
+                of.rules = of.rules.saturating_add_signed(self.apply(cache, &change));
+            }
+        }
+        Some(of.next)
+    }
+
+    /// How many rules there are.
+    pub(crate) fn len(&self) -> u64 {
+        let streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
+        streams.iter().map(|stream| stream.rules).sum()
+    }
+
+    /// Makes a change; says how many rules the cache has more.
+    fn apply(&self, cache: CacheId, change: &CacheRuleBody) -> i64 {
+        let table = self.table.get_or_init(|| (0..BUCKETS).map(|_| Bucket::default()).collect());
+        let place = Place::of(KeyspaceId(change.keyspace), change.keyhash);
+        let mine = place.fingerprint | (u64::from(cache.0) + 1);
+        let slots = || place.buckets.iter().filter_map(|at| table.get(*at)).flat_map(|it| &it.0);
+        let held = |rule: u64| slots().find(|slot| slot.load(Ordering::Relaxed) == rule);
+        match (held(mine), change.adds) {
+            (Some(slot), 0) => {
+                slot.store(0, Ordering::Relaxed);
+                -1
+            }
+            (None, 1) => held(0).map_or(0, |slot| {
+                slot.store(mine, Ordering::Relaxed);
+                1
+            }),
+            _ => 0,
+        }
+    }
+
+    fn forget(&self, cache: CacheId) {
+        let slots = self.table.get().into_iter().flatten().flat_map(|bucket| &bucket.0);
+        for slot in slots.filter(|slot| cache_of(slot.load(Ordering::Relaxed)) == Some(cache)) {
+            slot.store(0, Ordering::Relaxed);
+        }
+    }
+}
+
+fn cache_of(rule: u64) -> Option<CacheId> {
+    let cache = u16::try_from(rule & CACHE_BITS).expect("as many bits").checked_sub(1)?;
+    Some(CacheId(cache))
+}
+
+/// What of a rule says which cache it is: one more than its id.
+const CACHE_BITS: u64 = 0xffff;
+
+const BUCKET_LEN: usize = 8;
+
+/// Buckets: with 65,536 rules half of the places are free, and of two buckets of eight one has
+/// room.
+const BUCKETS: usize = 1 << 14;
+
+/// How long rules count after their cache was heard: what it is sent after it has crashed is lost.
+const RULES_LAST: Duration = Duration::from_millis(400);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SPACE: KeyspaceId = KeyspaceId(3);
+
+    fn changes(of: &[(u8, u64)]) -> Vec<u8> {
+        let mut payload = Vec::new();
+        for (adds, keyhash) in of {
+            let rule = CacheRuleBody { adds: *adds, keyspace: SPACE.0, keyhash: *keyhash };
+            CacheRules::push(&mut payload, &rule);
+        }
+        payload
+    }
+
+    fn change(
+        rules: &Rules,
+        now: Instant,
+        cache: u16,
+        at: (u64, u64),
+        of: &[(u8, u64)],
+    ) -> Option<u64> {
+        let payload = changes(of);
+        let header = wire::Header { op: wire::Op::CacheRules as u8, ..wire::Header::default() };
+        let mut bytes = Vec::new();
+        wire::emit(&mut bytes, &header, &[&payload]);
+        let packet = wire::Packet::parse(&bytes).expect("it is sound");
+        let Ok(wire::Body::Cache(wire::CacheMessage::Rules(parsed))) = packet.body() else {
+            panic!("these are rules");
+        };
+        rules.change(now, CacheId(cache), at, &parsed)
+    }
+
+    #[test]
+    fn changes_are_taken_in_their_order_and_a_gap_is_said() {
+        let (rules, now) = (Rules::default(), Instant::from_unix_ms(1_000));
+        assert_eq!(rules.find(now, SPACE, 7), None);
+        assert_eq!(change(&rules, now, 2, (1, 0), &[(1, 7), (1, 8)]), Some(2));
+        assert_eq!(change(&rules, now, 2, (1, 3), &[(0, 7)]), Some(2), "the third is missing");
+        assert_eq!(rules.find(now, SPACE, 7), Some(CacheId(2)));
+        assert_eq!(rules.find(now, KeyspaceId(4), 7), None);
+        assert_eq!(change(&rules, now, 2, (1, 1), &[(1, 8), (1, 9), (0, 7)]), Some(4));
+        assert_eq!((rules.find(now, SPACE, 7), rules.len()), (None, 2));
+    }
+
+    #[test]
+    fn another_stream_replaces_all_of_the_cache_and_an_older_one_nothing() {
+        let (rules, now) = (Rules::default(), Instant::from_unix_ms(1_000));
+        change(&rules, now, 0, (5, 0), &[(1, 7)]);
+        change(&rules, now, 1, (1, 0), &[(1, 8)]);
+        assert_eq!(change(&rules, now, 0, (4, 0), &[(1, 9)]), None, "it is over");
+        assert_eq!(change(&rules, now, 0, (6, 0), &[(1, 9)]), Some(1));
+        let found = [7, 8, 9].map(|hash| rules.find(now, SPACE, hash));
+        assert_eq!(found, [None, Some(CacheId(1)), Some(CacheId(0))]);
+    }
+
+    #[test]
+    fn a_cache_that_is_not_heard_has_no_rules_until_it_is_heard_again() {
+        let (rules, now) = (Rules::default(), Instant::from_unix_ms(1_000));
+        change(&rules, now, 0, (5, 0), &[(1, 7)]);
+        let late = now + RULES_LAST;
+        assert_eq!(rules.find(late, SPACE, 7), None);
+        assert_eq!(change(&rules, late, 0, (5, 1), &[]), Some(1));
+        assert_eq!(rules.find(late, SPACE, 7), Some(CacheId(0)));
+        let later = late + RULES_LAST;
+        assert_eq!(change(&rules, later, 0, (2, 0), &[]), Some(0), "its clock was set back");
+        assert_eq!(rules.find(later, SPACE, 7), None);
+    }
+
+    #[test]
+    fn there_is_room_for_as_many_rules_as_caches_may_have() {
+        let (rules, now) = (Rules::default(), Instant::from_unix_ms(1_000));
+        let mut rng = machine::Rng::new(7);
+        let hashes: Vec<u64> = (0..65_536).map(|_| rng.next_u64()).collect();
+        for (place, hash) in (0u64..).zip(&hashes) {
+            assert_eq!(change(&rules, now, 1, (1, place), &[(1, *hash)]), Some(place + 1));
+        }
+        let found = hashes.iter().filter(|it| rules.find(now, SPACE, **it).is_some()).count();
+        assert_eq!((found, rules.len()), (65_536, 65_536));
+        let strange = (0..1_000_000).filter(|_| rules.find(now, SPACE, rng.next_u64()).is_some());
+        assert!(strange.count() <= 1, "hardly any other key looks like one of them");
+    }
+}
