@@ -20,6 +20,8 @@ pub(crate) struct Loans {
     /// The number of the last loan.
     last: LoanNumber,
     by_key: BTreeMap<Box<[u8]>, Loan>,
+    /// Keys of the loans of which something is to come: few, however many are lent.
+    active: BTreeSet<Box<[u8]>>,
     volumes: BTreeMap<Borrower, Volume>,
     /// Writes that need not wait for any loan, as far as is known.
     freed: Vec<Version>,
@@ -141,7 +143,7 @@ impl Loans {
     ) -> Option<LoanNumber> {
         let late = |owed: &Owed| owed.since + OVERDUE <= now;
         let overdue = |it: &Loan| it.borrower == borrower && it.owed.as_ref().is_some_and(late);
-        if self.closing || self.by_key.values().any(overdue) {
+        if self.closing || self.active().any(|(_, it)| overdue(it)) {
             return None;
         }
         let granted = self.grant(now, borrower, lasts);
@@ -177,6 +179,7 @@ impl Loans {
             return Standing::Free;
         };
         loan.waiting.insert(of);
+        self.active.insert(key.into());
         if loan.owed.is_some() || loan.rests { Standing::Wait } else { Standing::Tell }
     }
 
@@ -208,7 +211,18 @@ impl Loans {
 
     /// They are committed.
     pub(crate) fn end_freed(&mut self) {
-        self.by_key.retain(|_, loan| !loan.over);
+        let Self { by_key, active, .. } = self;
+        for key in active.iter() {
+            if by_key.get(key).is_some_and(|loan| loan.over) {
+                by_key.remove(key);
+            }
+        }
+        active.retain(|key| by_key.get(key).is_some_and(Loan::is_active));
+    }
+
+    /// The loans of which something is to come.
+    fn active(&self) -> impl Iterator<Item = (&[u8], &Loan)> {
+        self.active.iter().filter_map(|key| Some((&**key, self.by_key.get(key)?)))
     }
 
     /// Whether nothing is lent.
@@ -226,6 +240,7 @@ impl Loans {
             let since = loan.owed.map_or(now, |it| it.since);
             loan.owed = Some(Owed { version, since, due: now + super::TELL_EVERY });
             loan.rests = false;
+            self.active.insert(key.into());
         }
     }
 
@@ -245,6 +260,7 @@ impl Loans {
                 loan.waiting.clear();
                 // Its lease may be long; the borrower said itself that it is over.
                 loan.over = true;
+                self.active.insert(key.into());
                 true
             }
             Some(version) if loan.number == number => {
@@ -272,7 +288,7 @@ impl Loans {
     pub(crate) fn end_overdue(&mut self, now: Instant) {
         let over = self.volumes.iter().filter(|(_, it)| it.until <= now);
         let owes = |borrower: &Borrower| {
-            self.by_key.values().any(|it| it.borrower == *borrower && it.owed.is_some())
+            self.active().any(|(_, it)| it.borrower == *borrower && it.owed.is_some())
         };
         // Loans that nothing waits for may go on if they are renewed late.
         let over: Vec<Borrower> = over.map(|(it, _)| *it).filter(owes).collect();
@@ -287,14 +303,13 @@ impl Loans {
     /// The same of any key in an interval of match values.
     pub(crate) fn holds_back_between(&self, first: u128, last: u128) -> bool {
         let inside = |it: &Loan| (first..=last).contains(&it.match_value);
-        self.by_key.values().any(|it| it.owed.is_some() && inside(it))
+        self.active().any(|(_, it)| it.owed.is_some() && inside(it))
     }
 
     /// Whether there is anything to look after.
     pub(crate) fn is_busy(&self) -> bool {
-        let waits = |it: &Loan| it.owed.is_some() || !it.waiting.is_empty();
         let ends = self.closing && !self.volumes.is_empty();
-        ends || !self.freed.is_empty() || self.by_key.values().any(waits)
+        ends || !self.freed.is_empty() || !self.active.is_empty()
     }
 
     /// Keys whose borrowers are to be told again, and those whose borrowers have answered what they
@@ -304,12 +319,18 @@ impl Loans {
             Some(owed) => owed.due <= now && !loan.over,
             None => !loan.waiting.is_empty(),
         };
-        self.by_key.iter().filter(|(_, it)| due(it)).map(|(key, _)| key.clone()).collect()
+        self.active().filter(|(_, it)| due(it)).map(|(key, _)| key.into()).collect()
     }
 
     /// What was parked has been looked at.
     pub(crate) fn end_rest(&mut self) {
-        self.by_key.values_mut().for_each(|loan| loan.rests = false);
+        let Self { by_key, active, .. } = self;
+        active.retain(|key| {
+            by_key.get_mut(key).is_some_and(|loan| {
+                loan.rests = false;
+                loan.is_active()
+            })
+        });
     }
 
     /// Borrowers who are to be told that all that they hold of the partition ends, and the last
@@ -331,6 +352,11 @@ impl Loans {
 }
 
 impl Loan {
+    /// Whether something is to come of it.
+    fn is_active(&self) -> bool {
+        self.owed.is_some() || self.rests || self.over || !self.waiting.is_empty()
+    }
+
     /// The newest write that waits for it.
     pub(crate) fn newest_waiting(&self) -> Option<Version> {
         self.waiting.last().map(|(version, _)| *version)
