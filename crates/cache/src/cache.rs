@@ -433,6 +433,12 @@ impl Cache {
         self.rules.start_over(now, std::iter::empty());
     }
 
+    /// Reads that it has answered.
+    #[must_use]
+    pub fn hits(&self) -> u64 {
+        self.counters.hits
+    }
+
     /// How the cache is.
     #[must_use]
     pub fn report(&self) -> CacheReport {

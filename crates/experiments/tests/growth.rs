@@ -4,7 +4,7 @@
 use cluster::Selection;
 use experiments::paper::turbokv::{Exhibit, FORWARD_PERCENT, Settings, make};
 use experiments::paper::{
-    Arm, Cell, Figure, Finding, Load, Order, Pace, Rack, RackSpec, Skew, Store,
+    Arm, Caches, Cell, Figure, Finding, Load, Order, Pace, Rack, RackSpec, Skew, Store,
 };
 use std::time::Duration;
 
@@ -70,6 +70,8 @@ fn with_copies_of_hot_keys_nodes_serve_nearly_what_they_do_where_all_keys_are_al
         arm: Arm::Copies,
         selection: Selection::default(),
         hot_keys_max: None,
+        caches: Caches::SWITCHKV,
+        once: false,
         seed: 1,
     });
     let cap = rack.bounds(&load).cap;

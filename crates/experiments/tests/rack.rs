@@ -3,8 +3,8 @@
 use cluster::Selection;
 use experiments::paper::pegasus::{FIGURES, Refusal, Settings, check, figure};
 use experiments::paper::{
-    Arm, Best, Cell, Figure, Finding, Load, Pace, Rack, RackSpec, Skew, Store, Trial, highest,
-    objective,
+    Arm, Best, Caches, Cell, Figure, Finding, Load, Pace, Rack, RackSpec, Skew, Store, Trial,
+    highest, objective,
 };
 use std::time::Duration;
 
@@ -26,6 +26,8 @@ fn spec(nodes: u16, keys: u64) -> RackSpec {
         arm: Arm::Hashing,
         selection: Selection::default(),
         hot_keys_max: None,
+        caches: Caches::SWITCHKV,
+        once: false,
         seed: 1,
     }
 }

@@ -1,7 +1,9 @@
 //! A rack whose keys lie in order: scans, hot ranges, and what placement makes of them.
 
 use cluster::Selection;
-use experiments::paper::{Arm, Finding, Load, Order, Pace, Rack, RackSpec, Scans, Skew, Store};
+use experiments::paper::{
+    Arm, Caches, Finding, Load, Order, Pace, Rack, RackSpec, Scans, Skew, Store,
+};
 use std::time::Duration;
 
 const MS: Duration = Duration::from_millis(1);
@@ -20,6 +22,8 @@ fn spec(order: Order, partitions: u32) -> RackSpec {
         arm: Arm::Hashing,
         selection: Selection::default(),
         hot_keys_max: None,
+        caches: Caches::SWITCHKV,
+        once: false,
         seed: 1,
     }
 }

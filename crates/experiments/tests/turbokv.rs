@@ -5,8 +5,8 @@ use experiments::paper::turbokv::{
     Exhibit, FIGURES, FORWARD_PERCENT, Refusal, Settings, TABLES, check, make,
 };
 use experiments::paper::{
-    Arm, Cell, Figure, Finder, Finding, Load, Order, Pace, Rack, RackSpec, Scans, Skew, Store,
-    Trial,
+    Arm, Caches, Cell, Figure, Finder, Finding, Load, Order, Pace, Rack, RackSpec, Scans, Skew,
+    Store, Trial,
 };
 use std::time::Duration;
 
@@ -31,6 +31,8 @@ fn spec(by: Finder) -> RackSpec {
         arm: Arm::Hashing,
         selection: Selection::default(),
         hot_keys_max: None,
+        caches: Caches::SWITCHKV,
+        once: false,
         seed: 1,
     }
 }

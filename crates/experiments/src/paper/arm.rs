@@ -17,10 +17,12 @@ pub enum Arm {
     /// Each key has its home, but the values of hot keys lie in the switch, which answers their
     /// reads itself, as in NetCache.
     Cache,
+    /// The same, but they lie in cache nodes, which borrow them, as in SwitchKV.
+    CacheNodes,
 }
 
 impl Arm {
-    /// All of them, as figures show them.
+    /// Those of Pegasus' figures, in their order.
     pub const ALL: [Self; 4] = [Self::Hashing, Self::Copies, Self::Anywhere, Self::Cache];
 
     /// What tables and plots call it.
@@ -31,6 +33,7 @@ impl Arm {
             Self::Copies => "copies of hot keys",
             Self::Anywhere => "copies, writes anywhere",
             Self::Cache => "cache in the switch",
+            Self::CacheNodes => "cache node",
         }
     }
 
@@ -42,6 +45,7 @@ impl Arm {
             Self::Copies => "copies",
             Self::Anywhere => "anywhere",
             Self::Cache => "cache",
+            Self::CacheNodes => "node",
         }
     }
 
@@ -49,6 +53,7 @@ impl Arm {
     pub(crate) fn keyspace(self, spec: KeyspaceSpec) -> KeyspaceSpec {
         match self {
             Self::Hashing | Self::Cache => spec,
+            Self::CacheNodes => KeyspaceSpec { hot: HotPolicy::Cache, ..spec },
             Self::Copies => KeyspaceSpec { hot: HotPolicy::Reads, ..spec },
             Self::Anywhere => KeyspaceSpec { hot: HotPolicy::Replicate, ..spec },
         }
@@ -57,15 +62,20 @@ impl Arm {
     /// Whether the switch caches values.
     pub(crate) fn caches(self) -> bool {
         match self {
-            Self::Hashing | Self::Copies | Self::Anywhere => false,
+            Self::Hashing | Self::Copies | Self::Anywhere | Self::CacheNodes => false,
             Self::Cache => true,
         }
+    }
+
+    /// Whether a rack has cache nodes.
+    pub(crate) fn has_cache_nodes(self) -> bool {
+        self == Self::CacheNodes
     }
 
     /// How long a rack takes to get used to another rate of a load that it knows.
     pub(crate) fn warm_up(self) -> Duration {
         match self {
-            Self::Hashing | Self::Cache => Duration::from_millis(100),
+            Self::Hashing | Self::Cache | Self::CacheNodes => Duration::from_millis(100),
             // Hot keys have to be found and copied, or let go.
             Self::Copies | Self::Anywhere => Duration::from_millis(500),
         }
@@ -77,6 +87,8 @@ impl Arm {
             Self::Hashing | Self::Copies => Duration::ZERO,
             // Homes have to let keys go while they are full of requests for them.
             Self::Anywhere => Duration::from_secs(1),
+            // Its caches are filled before, if at all.
+            Self::CacheNodes => Duration::from_secs(1),
             // It has thousands of keys to fetch, some of them from nodes that are full until then.
             Self::Cache => Duration::from_secs(3),
         }
@@ -88,6 +100,7 @@ impl Arm {
             Self::Hashing => bounds.hashing,
             Self::Copies | Self::Anywhere => bounds.cap,
             Self::Cache => bounds.cached,
+            Self::CacheNodes => bounds.lent,
         }
     }
 }

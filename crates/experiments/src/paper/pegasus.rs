@@ -8,7 +8,7 @@ mod tail;
 mod throughput;
 
 use crate::paper::points::measure_all;
-use crate::paper::rack::{Finding, Pace, RackSpec, Store};
+use crate::paper::rack::{Caches, Finding, Pace, RackSpec, Store};
 use crate::paper::search::OBJECTIVE_TIMES;
 use crate::paper::{Arm, Figure, Load, Skew};
 use cluster::Selection;
@@ -151,6 +151,8 @@ impl Settings {
             arm,
             selection,
             hot_keys_max: None,
+            caches: Caches::SWITCHKV,
+            once: false,
             seed,
         }
     }

@@ -8,11 +8,14 @@
 
 mod agenda;
 mod bounds;
+mod caches;
 mod control;
 mod finding;
 mod meter;
 mod net;
 mod pace;
+mod server;
+mod spec;
 mod store;
 mod user;
 
@@ -20,62 +23,25 @@ pub use bounds::{Bounds, CACHED_TIMES_MAX};
 pub use finding::{Finder, Finding};
 pub use meter::{Look, STARTS_FOR, Starts};
 pub use pace::Pace;
+pub use spec::{Caches, RackSpec};
 pub use store::{Order, Store};
 
+use crate::paper::Load;
 use crate::paper::netcache::{NetCache, Way};
-use crate::paper::{Arm, Load};
 use agenda::{Alarm, Event, Unit};
-use client::Coordinator;
-use cluster::{Selection, StoreId};
-use control::MAIL;
-use control::{KEYSPACE, Mail, START, SWITCH_INCARNATION, configuration, node_incarnation};
+use caches::{CacheNode, node_work_of};
+use control::{KEYSPACE, Mail, START, SWITCH_INCARNATION, configuration};
 use controller::{Controller, PlacementStatus};
-use finding::{Job, source_of};
-use machine::{Full, Instant, Outbox, Rng, Served, Service};
+use machine::{Instant, Outbox, Rng};
 use meter::Meter;
-use net::{Net, Owner, SERVICE, node_endpoint, place_of};
-use node::engine::memory::MemoryEngine;
-use node::{ALERT_REST, Node, NodeConfig};
+use net::{Net, Owner, SERVICE, place_of};
+use server::Server;
 use std::collections::VecDeque;
-use std::num::NonZero;
 use std::time::Duration;
 use store::Contents;
 use switch::Pipeline;
 use user::{User, Work};
-use wire::Endpoint;
 use workload::{Arrivals, Generator, IntervalSummary, Latencies, Population};
-
-/// What a rack is like.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RackSpec {
-    /// Storage nodes, each with one shard; at most [`wire::NODES_MAX`].
-    pub nodes: u16,
-    /// How fast it is.
-    pub pace: Pace,
-    /// Whether every other node serves at half of that.
-    pub half_slow: bool,
-    /// Keys, all of them written before the first trial.
-    pub keys: u64,
-    /// What they are like, and how they lie there.
-    pub store: Store,
-    /// Nodes of each chain.
-    pub replicas: u8,
-    /// Who finds the nodes that requests are for.
-    pub finding: Finding,
-    /// How load is spread.
-    pub arm: Arm,
-    /// Which of its copies answers a read of a hot key.
-    pub selection: Selection,
-    /// If so, the controller hears of this many of the most popular keys only, as popularity is at
-    /// its beginning; no other key gets copies.
-    pub hot_keys_max: Option<u64>,
-    /// Seed of everything drawn, and of the hash that places keys.
-    pub seed: u64,
-}
-
-/// Nodes for each client: one asks for at most 400,000 requests a second of a real rack, so that
-/// its window of sequence numbers has room for all that wait.
-const NODES_PER_CLIENT: u16 = 4;
 
 /// How a trial went.
 #[derive(Clone, Debug)]
@@ -91,6 +57,10 @@ pub struct Trial {
     pub p99_us: u64,
     /// Share of them that the switch itself answered.
     pub by_switch: f64,
+    /// Share of them that cache nodes answered.
+    pub by_caches: f64,
+    /// How busy the busiest of those was.
+    pub cache_busy: f64,
     /// How busy the busiest node was in the window: 1 is always.
     pub busiest: f64,
     /// How busy the average node was.
@@ -121,6 +91,10 @@ pub struct Rack {
     cache: Option<NetCache>,
     outbox: Outbox,
     nodes: Vec<Server>,
+    cache_nodes: Vec<CacheNode>,
+    /// Whether they were told of what is popular, and how long it takes them to hold it.
+    caches_filled: bool,
+    filling_for: Duration,
     users: Vec<User>,
     controller: Controller,
     controller_alarm: Alarm,
@@ -133,36 +107,6 @@ pub struct Rack {
     /// While the rack is filled, serving takes no time.
     filling: bool,
     trials: u64,
-}
-
-/// A node and the queue before it.
-struct Server {
-    index: u16,
-    endpoint: Endpoint,
-    rate: u32,
-    machine: Node<MemoryEngine>,
-    service: Service<Job>,
-    /// What passes on requests for others, if nodes do.
-    coordinator: Option<Coordinator>,
-    forward_permille: u32,
-    alarm: Alarm,
-    /// Alerts of the machine that were sent on, and when the next may be.
-    alerts: u64,
-    next_alert: Instant,
-    /// Thousandths of requests served in the window of the meter.
-    served_permille: u64,
-}
-
-impl RackSpec {
-    /// Requests per second that this node serves.
-    pub(crate) fn rate_of(&self, node: u16) -> u32 {
-        let rate = self.pace.node_rate();
-        if self.half_slow && node % 2 == 1 { rate / 2 } else { rate }
-    }
-
-    fn clients(&self) -> u16 {
-        self.nodes.div_ceil(NODES_PER_CLIENT)
-    }
 }
 
 impl Rack {
@@ -183,8 +127,11 @@ impl Rack {
             switch: Pipeline::new(SWITCH_INCARNATION),
             cache: spec.arm.caches().then(|| NetCache::new(SERVICE, rng.fork("cache"))),
             outbox: Outbox::default(),
+            cache_nodes: (0..spec.cache_count()).map(|it| CacheNode::new(it, &spec)).collect(),
+            caches_filled: false,
+            filling_for: Duration::ZERO,
             nodes: (0..spec.nodes).map(|index| Server::new(index, &spec)).collect(),
-            users: (0..spec.clients()).map(|index| User::new(index, spec.pace, &rng)).collect(),
+            users: (0..spec.clients()).map(|index| User::new(index, &spec, &rng)).collect(),
             rng,
             controller,
             controller_alarm: Alarm::new(),
@@ -210,7 +157,8 @@ impl Rack {
     /// Lets it get used to a load that it does not know, at this rate, if that takes it longer than
     /// to get used to a rate.
     pub(crate) fn get_used_to(&mut self, load: &Load, rate: f64) {
-        let settling = self.spec.arm.settling();
+        self.fill_caches(load, rate);
+        let settling = self.spec.arm.settling() + std::mem::take(&mut self.filling_for);
         if !settling.is_zero() {
             self.run(load, rate, settling, None);
         }
@@ -257,6 +205,7 @@ impl Rack {
         }
         self.nodes.iter_mut().for_each(|server| server.served_permille = 0);
         self.cached = 0;
+        self.count_caches();
         let end = until + self.spec.pace.deadline() * 2;
         while (self.now < until || !self.is_idle()) && self.step(end) {}
         self.trial(window)
@@ -303,12 +252,15 @@ impl Rack {
         let served = |server: &Server| server.served_permille as f64 / 1_000.0;
         let busy = |server: &Server| served(server) / f64::from(server.rate) / seconds;
         let busy: Vec<f64> = self.nodes.iter().map(busy).collect();
+        let (answered, cache_busy) = self.counted_caches(window);
         Trial {
             begun: meter.begun,
             done: meter.done,
             window,
             p99_us: meter.recorder.summary(window).all.latency.p99_us,
             by_switch: self.cached as f64 / meter.begun.max(1) as f64,
+            by_caches: answered as f64 / meter.begun.max(1) as f64,
+            cache_busy,
             busiest: busy.iter().copied().fold(0.0, f64::max),
             busy_mean: busy.iter().sum::<f64>() / busy.len() as f64,
             latencies: meter.recorder.all_latencies(),
@@ -324,6 +276,7 @@ impl Rack {
         match event {
             Event::Arrival { parcel } => self.arrive(parcel),
             Event::Served { node } => self.with_server(node, Server::serve),
+            Event::Cached { cache } => self.with_cache(cache, CacheNode::serve),
             Event::Request { client } => self.with_user(client, |user, now, contents, rest| {
                 user.start_due(now, contents, rest.0, &mut rest.1.agenda);
             }),
@@ -331,6 +284,9 @@ impl Rack {
                 self.with_user(client, |user, now, _, _| user.wake(now));
             }
             Event::Wake(Unit::Node(node)) => self.with_server(node, Server::wake),
+            Event::Wake(Unit::Cache(cache)) => {
+                self.with_cache(cache, |cache, now, net, _| cache.wake(now, net));
+            }
             Event::Wake(Unit::Controller) => self.wake_controller(),
             Event::Mail => self.mail_arrives(),
             Event::Alert { node } => self.alert_arrives(node),
@@ -349,11 +305,15 @@ impl Rack {
                 self.net.put_back(parcel, taken);
             }
             Owner::Node(node) => {
-                let work = machine::Work::of(&slot.bytes).filter(|_| !self.filling);
+                let work = node_work_of(&slot.bytes).filter(|_| !self.filling);
                 self.with_server(node, |server, now, net, _| match work {
                     Some(work) => server.queue(now, net, work, parcel),
                     None => server.handle(now, net, parcel, 0),
                 });
+            }
+            Owner::Cache(cache) => {
+                let free = self.filling;
+                self.with_cache(cache, |cache, now, net, _| cache.arrive(now, net, parcel, free));
             }
             Owner::Coordinator(node) => {
                 self.with_server(node, |server, now, net, _| server.coordinate(now, net, parcel));
@@ -396,92 +356,6 @@ impl Rack {
     ) {
         let server = self.nodes.get_mut(usize::from(node)).expect("nodes are not taken away");
         what(server, self.now, &mut self.net, &self.meter);
-    }
-}
-
-impl Server {
-    fn new(index: u16, spec: &RackSpec) -> Self {
-        let rate = spec.rate_of(index);
-        let config = NodeConfig { shard: 0, shards: 1, incarnation: node_incarnation(index), rate };
-        let engine = MemoryEngine::new(StoreId(u64::from(index) + 1));
-        Self {
-            index,
-            endpoint: node_endpoint(index),
-            rate,
-            machine: Node::new(config, engine, START),
-            service: Service::new(NonZero::new(rate).expect("a server serves")),
-            coordinator: spec.coordinator(index),
-            forward_permille: spec.finding.forward_permille,
-            alarm: Alarm::new(),
-            alerts: 0,
-            next_alert: START,
-            served_permille: 0,
-        }
-    }
-
-    /// Takes a request, or loses it if there is no room.
-    fn queue(&mut self, now: Instant, net: &mut Net, work: machine::Work, parcel: u32) {
-        let idle = self.service.next_end().is_none();
-        if let Err(Full) = self.service.take(now, work, Job::Serve(parcel)) {
-            self.lose(net, parcel);
-        } else if idle {
-            self.plan_end(net);
-        }
-    }
-
-    /// Whether it has nothing to serve, and no write to see through.
-    fn is_idle(&self) -> bool {
-        self.service.next_end().is_none() && self.machine.pending() == 0
-    }
-
-    fn plan_end(&self, net: &mut Net) {
-        if let Some(at) = self.service.next_end() {
-            net.agenda.plan(at, Event::Served { node: self.index });
-        }
-    }
-
-    /// A service ends, and the next one begins.
-    fn serve(&mut self, now: Instant, net: &mut Net, meter: &Meter) {
-        let served = self.service.finish(now).expect("planned for the end of a service");
-        let Served { request, waiting } = served;
-        if meter.covers(now) {
-            self.served_permille += u64::from(request.permille());
-        }
-        match request {
-            Job::Serve(parcel) => self.handle(now, net, parcel, waiting),
-            Job::Pass { parcels, .. } => self.pass(now, net, &parcels, waiting),
-        }
-        self.plan_end(net);
-    }
-
-    fn handle(&mut self, now: Instant, net: &mut Net, parcel: u32, waiting: u16) {
-        let taken = net.take(parcel);
-        self.machine.handle_packet(now, source_of(&taken), waiting, &taken.bytes);
-        net.put_back(parcel, taken);
-        self.pump(now, net);
-    }
-
-    fn wake(&mut self, now: Instant, net: &mut Net, _: &Meter) {
-        if self.alarm.rings(now) && self.machine.poll_timeout().is_some_and(|at| at <= now) {
-            self.machine.handle_timeout(now);
-        }
-        self.pump(now, net);
-    }
-
-    /// Lets its answers and alerts go, and sets the alarm.
-    fn pump(&mut self, now: Instant, net: &mut Net) {
-        self.machine.flush().expect("memory does not fail");
-        let alerts = self.machine.alerts();
-        if alerts != self.alerts && now >= self.next_alert {
-            (self.alerts, self.next_alert) = (alerts, now + ALERT_REST);
-            net.agenda.plan(now + MAIL, Event::Alert { node: self.index });
-        }
-        while let Some(datagram) = self.machine.poll_transmit() {
-            net.post(now, self.endpoint, datagram);
-        }
-        if let Some(at) = self.machine.poll_timeout() {
-            self.alarm.set(&mut net.agenda, now, Unit::Node(self.index), at);
-        }
     }
 }
 

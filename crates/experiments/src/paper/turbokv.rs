@@ -13,7 +13,7 @@ mod migration;
 mod papers;
 mod throughput;
 
-use crate::paper::rack::{Finder, Finding, Order, Pace, Rack, RackSpec, Store};
+use crate::paper::rack::{Caches, Finder, Finding, Order, Pace, Rack, RackSpec, Store};
 use crate::paper::search::OBJECTIVE_TIMES;
 use crate::paper::{Arm, Figure, Load, Skew};
 use cluster::Selection;
@@ -195,6 +195,8 @@ impl Settings {
             arm: Arm::Hashing,
             selection: Selection::default(),
             hot_keys_max: None,
+            caches: Caches::SWITCHKV,
+            once: false,
             seed,
         });
         let rate = SETTLING_SHARE * rack.bounds_by(load, Finder::Nodes).hashing;

@@ -13,6 +13,8 @@ pub(super) enum Event {
     Arrival { parcel: u32 },
     /// A node has served a request.
     Served { node: u16 },
+    /// A cache has served a datagram.
+    Cached { cache: u16 },
     /// A machine wanted to be called.
     Wake(Unit),
     /// The next order or report arrives.
@@ -28,6 +30,7 @@ pub(super) enum Event {
 pub(super) enum Unit {
     Client(u16),
     Node(u16),
+    Cache(u16),
     Controller,
 }
 

@@ -19,6 +19,13 @@ pub struct Bounds {
     /// cache: what makes the node busy that is left with most. At most [`CACHED_TIMES_MAX`] times
     /// the cap.
     pub cached: f64,
+    /// The same, but cache nodes hold the keys that are read most: what makes a cache full, or the
+    /// node that is left with most.
+    pub lent: f64,
+    /// The same, if all nodes were left with as much: the least of cache / hits and nodes / misses.
+    pub lent_cap: f64,
+    /// Share of requests that are reads of those keys.
+    pub hits: f64,
 }
 
 /// Of a switch that answers everything no rack says how much that is.
@@ -53,9 +60,38 @@ impl Rack {
         let passed = self.passed_on(by) * asked * (1.0 - 1.0 / f64::from(spec.nodes));
         let cap = rates.clone().sum::<f64>() / (load.visits(spec.replicas, pieces) + passed);
         let hashing = full(&visits);
+        let (lent, lent_cap, hits) = self.lent(load, by, hashing, cap);
         let (visits, _) = self.visits(load, ITEMS_MAX as u64, by);
         let cached = full(&visits).min(cap * CACHED_TIMES_MAX);
-        Bounds { cap, hashing, cached }
+        Bounds { cap, hashing, cached, lent, lent_cap, hits }
+    }
+
+    /// What is said of cache nodes in [`Bounds`]. A write of what they hold costs them a service,
+    /// too.
+    fn lent(&self, load: &Load, by: Finder, hashing: f64, cap: f64) -> (f64, f64, f64) {
+        let count = self.spec.cache_count();
+        if count == 0 {
+            return (hashing, cap, 0.0);
+        }
+        let keys = u64::from(count) * u64::from(self.spec.caches.items);
+        let held: f64 = (0..keys.min(self.spec.keys)).map(|key| weight(load.skew, key)).sum();
+        let held = held / self.weight_of_all(load.skew);
+        let hits = held * load.reads();
+        let cache_work = held * (load.reads() + load.writes());
+        let caches = f64::from(count) * f64::from(self.spec.cache_rate()) / cache_work;
+        let (visits, _) = self.visits(load, keys, by);
+        let rates = (0..self.spec.nodes).map(|node| f64::from(self.spec.rate_of(node)));
+        let together = rates.clone().sum::<f64>() / visits.iter().sum::<f64>();
+        let busiest = visits.iter().zip(rates).map(|(visits, rate)| rate / visits);
+        (busiest.fold(caches, f64::min), caches.min(together), hits)
+    }
+
+    /// The popularity of all keys together.
+    pub(super) fn weight_of_all(&self, skew: Skew) -> f64 {
+        match skew {
+            Skew::Uniform => self.spec.keys as f64,
+            Skew::Zipf(theta) => zeta(self.spec.keys, theta),
+        }
     }
 
     /// How often a request visits each node on average, if no node serves reads of the `cached`
@@ -91,10 +127,7 @@ impl Rack {
                 before = home;
             }
         }
-        let all: f64 = match load.skew {
-            Skew::Uniform => self.spec.keys as f64,
-            Skew::Zipf(theta) => zeta(self.spec.keys, theta),
-        };
+        let all = self.weight_of_all(load.skew);
         let (reads, scans) = (load.reads(), load.scans());
         let mut visits = vec![0.0; self.nodes.len()];
         let mut visit = |NodeId(node): NodeId, share: f64| {
@@ -157,7 +190,7 @@ struct Asked {
 }
 
 /// The popularity of a key, whose number is its rank.
-fn weight(skew: Skew, key: u64) -> f64 {
+pub(super) fn weight(skew: Skew, key: u64) -> f64 {
     match skew {
         Skew::Uniform => 1.0,
         Skew::Zipf(theta) => ((key + 1) as f64).powf(-theta),

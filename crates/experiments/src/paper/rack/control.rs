@@ -5,8 +5,8 @@ use super::agenda::{Event, Unit};
 use super::net::{SERVICE, node_endpoint};
 use super::{Rack, RackSpec, Server};
 use cluster::{
-    ClusterId, HotPolicy, Incarnation, Install, Member, MemberReport, NodeId, NodeReport, NodeSpec,
-    Order, Report, SwitchControl as _, Versions,
+    CacheId, ClusterId, HotPolicy, Incarnation, Install, Member, MemberReport, NodeId, NodeReport,
+    NodeSpec, Order, Report, SwitchControl as _, Versions,
 };
 use controller::{
     COPY_BYTES_PER_S, ControllerConfig, KeyspaceSpec, LEASE, POLL_INTERVAL, SPLIT_BYTES,
@@ -33,7 +33,7 @@ pub(super) fn configuration(spec: &RackSpec) -> ControllerConfig {
         cluster: ClusterId(seed),
         switches: vec![SERVICE],
         nodes: (0..nodes).map(node).collect(),
-        caches: Vec::new(),
+        caches: spec.cache_specs(),
         controls: BTreeMap::new(),
         poll_interval: POLL_INTERVAL,
         lease: LEASE,
@@ -84,7 +84,7 @@ impl Rack {
         match self.post.pop_front().expect("one for each event") {
             Mail::Order(Member::Switch(_), order) => self.order_switch(&order),
             Mail::Order(Member::Node(node), order) => self.order_node(node, &order),
-            Mail::Order(Member::Cache(_), _) => unreachable!("racks have no caches"),
+            Mail::Order(Member::Cache(cache), order) => self.order_cache(cache, &order),
             Mail::Report(from, report) => {
                 self.controller.handle_report(self.now, from, *report);
                 self.pump_controller();
@@ -152,6 +152,22 @@ impl Rack {
         self.mail(Mail::Report(Member::Node(node), Box::new(report)));
     }
 
+    fn order_cache(&mut self, id: CacheId, Order { install, .. }: &Order) {
+        let now = self.now;
+        let Some(cache) = self.cache_nodes.get_mut(usize::from(id.0)) else { return };
+        if let Some(Install::Cache(tables)) = install {
+            cache.machine.install(now, tables);
+        }
+        cache.pump(now, &mut self.net);
+        let report = Report {
+            incarnation: cache_incarnation(id.0),
+            at: now,
+            versions: Versions::ours(),
+            state: MemberReport::Cache(cache.machine.report()),
+        };
+        self.mail(Mail::Report(Member::Cache(id), report));
+    }
+
     /// A node's report without the keys that the controller is not to hear of.
     fn as_heard(&self, mut report: NodeReport) -> NodeReport {
         if let (Some(most), Some(contents)) = (self.spec.hot_keys_max, &self.contents) {
@@ -203,6 +219,11 @@ pub(super) const SWITCH_INCARNATION: Incarnation = Incarnation(1);
 /// The incarnation of a node.
 pub(super) fn node_incarnation(node: u16) -> Incarnation {
     Incarnation(u64::from(node) + 2)
+}
+
+/// The incarnation of a cache.
+pub(super) fn cache_incarnation(cache: u16) -> Incarnation {
+    Incarnation(u64::from(cache) + (1 << 32))
 }
 
 /// When a rack begins: not zero, so that nothing works by accident only at the beginning of time.

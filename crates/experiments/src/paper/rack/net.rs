@@ -33,6 +33,7 @@ pub(super) enum Owner {
     Node(u16),
     /// What passes requests on beside a node.
     Coordinator(u16),
+    Cache(u16),
     Client(u16),
 }
 
@@ -99,6 +100,7 @@ impl Net {
 pub(super) const SERVICE: Endpoint = endpoint(1_000);
 const NODES: u16 = 2_000;
 const COORDINATORS: u16 = 6_000;
+const CACHES: u16 = 9_000;
 const CLIENTS: u16 = 10_000;
 
 /// Where a node takes its datagrams.
@@ -111,6 +113,11 @@ pub(super) const fn coordinator_endpoint(node: u16) -> Endpoint {
     endpoint(COORDINATORS + node)
 }
 
+/// Where a cache takes its datagrams.
+pub(super) const fn cache_endpoint(cache: u16) -> Endpoint {
+    endpoint(CACHES + cache)
+}
+
 /// Where a client takes its answers.
 pub(super) const fn client_endpoint(client: u16) -> Endpoint {
     endpoint(CLIENTS + client)
@@ -120,6 +127,7 @@ pub(super) const fn client_endpoint(client: u16) -> Endpoint {
 pub(super) fn place_of(endpoint: Endpoint) -> Owner {
     match endpoint.port {
         CLIENTS.. => Owner::Client(endpoint.port - CLIENTS),
+        CACHES.. => Owner::Cache(endpoint.port - CACHES),
         COORDINATORS.. => Owner::Coordinator(endpoint.port - COORDINATORS),
         NODES.. => Owner::Node(endpoint.port - NODES),
         _ => Owner::Switch,

@@ -1,9 +1,9 @@
 //! A client and who uses it: first to fill the rack, then, in an open loop, as a load says.
 
+use super::RackSpec;
 use super::agenda::{Agenda, Alarm, Event, Unit};
 use super::meter::Meter;
 use super::net::{Net, SERVICE, client_endpoint};
-use super::pace::Pace;
 use super::store::Contents;
 use client::{
     Client, ClientConfig, Expiry, IN_FLIGHT_MAX, Outcome, Reply, Request, RetransmitBounds, Tickets,
@@ -11,13 +11,14 @@ use client::{
 use machine::{Instant, Rng};
 use std::iter::StepBy;
 use std::ops::{Bound, Range};
+use std::time::Duration;
 use wire::Endpoint;
 use workload::{Arrivals, Ending, Generator, Op, OpKind, Values};
 
 /// One client.
 pub(super) struct User {
     index: u16,
-    pace: Pace,
+    deadline: Duration,
     pub(super) machine: Client,
     endpoint: Endpoint,
     alarm: Alarm,
@@ -54,15 +55,16 @@ struct Waiting {
 }
 
 impl User {
-    pub(super) fn new(index: u16, pace: Pace, rng: &Rng) -> Self {
+    pub(super) fn new(index: u16, spec: &RackSpec, rng: &Rng) -> Self {
+        let (pace, deadline) = (spec.pace, spec.deadline());
         let mut config = ClientConfig::new(SERVICE, u64::from(index) + 1);
-        (config.deadline, config.in_flight_max) = (pace.deadline(), IN_FLIGHT_MAX);
+        (config.deadline, config.in_flight_max) = (deadline, IN_FLIGHT_MAX);
         let usual = RetransmitBounds::default();
         let least = pace.retry_min().min(usual.max);
         config.retransmit = RetransmitBounds { min: least, first: least, ..usual };
         Self {
             index,
-            pace,
+            deadline,
             machine: Client::new(config, rng.fork(&format!("client {index}"))),
             endpoint: client_endpoint(index),
             alarm: Alarm::new(),
@@ -164,7 +166,7 @@ impl User {
         meter.request(intended);
         match self.machine.start(now, &contents.keyspace, request) {
             Ok(ticket) => self.waiting.insert(ticket, Waiting { kind, key, keys, intended }),
-            Err(_) => meter.end(intended + self.pace.deadline(), kind, Ending::Refused, intended),
+            Err(_) => meter.end(intended + self.deadline, kind, Ending::Refused, intended),
         }
     }
 

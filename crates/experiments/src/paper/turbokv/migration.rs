@@ -5,7 +5,7 @@ use super::{KEY_BYTES, Settings, VALUE_BYTES};
 use crate::paper::figure::{Cell, Column, Figure, Table};
 use crate::paper::plot::Panel;
 use crate::paper::points::measure_all;
-use crate::paper::rack::{Finding, Order, Rack, RackSpec, Store};
+use crate::paper::rack::{Caches, Finding, Order, Rack, RackSpec, Store};
 use crate::paper::{Arm, Load, Skew};
 use cluster::Selection;
 use std::time::Duration;
@@ -97,6 +97,8 @@ impl Case {
             arm: Arm::Hashing,
             selection: Selection::default(),
             hot_keys_max: None,
+            caches: Caches::SWITCHKV,
+            once: false,
             seed,
         })
     }
