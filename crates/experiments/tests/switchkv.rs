@@ -1,0 +1,41 @@
+//! What a cache node does for a rack, held to what the popularity of keys says.
+
+use cluster::Selection;
+use experiments::paper::{Arm, Caches, Finding, Load, Pace, Rack, RackSpec, Skew, Store, highest};
+use std::time::Duration;
+
+const MS: Duration = Duration::from_millis(1);
+
+fn spec(arm: Arm) -> RackSpec {
+    RackSpec {
+        nodes: 16,
+        pace: Pace::USUAL,
+        half_slow: false,
+        keys: 50_000,
+        store: Store::PEGASUS,
+        replicas: 1,
+        finding: Finding::PEGASUS,
+        arm,
+        selection: Selection::default(),
+        hot_keys_max: None,
+        caches: Caches { items: 200, ..Caches::SWITCHKV },
+        once: true,
+        seed: 1,
+    }
+}
+
+#[test]
+fn a_cache_node_lets_a_rack_serve_nearly_what_its_cap_says() {
+    let load = Load::only_reads(Skew::Zipf(0.99));
+    let mut served = Vec::new();
+    for arm in [Arm::Hashing, Arm::CacheNodes] {
+        let mut rack = Rack::new(spec(arm));
+        let best = highest(&mut rack, &load, 300 * MS);
+        let trial = best.trial.expect("some rate is served in time");
+        served.push((best.bounds, trial));
+    }
+    let [(_, without), (bounds, with)] = &served[..] else { unreachable!("two arms") };
+    assert!(with.throughput() > 2.0 * without.throughput());
+    assert!(with.throughput() > 0.9 * bounds.lent, "of {bounds:?}");
+    assert!((with.by_caches - bounds.hits).abs() < 0.05, "{} {bounds:?}", with.by_caches);
+}
