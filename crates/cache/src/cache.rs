@@ -6,16 +6,15 @@ use crate::rules::{RulePace, Rules};
 use crate::slots::{Ask, Home, Name, Slots, State};
 use crate::volumes::{Lender, Volumes};
 use cluster::{
-    CacheId, CacheReport, CacheTables, Incarnation, KeyspaceId, MaybeMutant, Mutant, NodeId,
-    NodeSpec, PartitionId, Resources,
+    CacheId, CacheTables, Incarnation, KeyspaceId, MaybeMutant, Mutant, NodeId, NodeSpec,
+    PartitionId,
 };
 use machine::{Datagram, Instant, Outbox, Rng};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use wire::{
     Body, CacheAnswerBody, CacheCopy, CacheMessage, CacheRenewBody, CacheReports, CacheRules, Code,
-    DropReason, Endpoint, Fields, HEADER_LEN, Header, LoanNumber, Op, Packet, Revision, Version,
-    hop_flag,
+    DropReason, Endpoint, Fields, HEADER_LEN, Header, LoanNumber, Op, Packet, Version, hop_flag,
 };
 
 /// What a cache needs to know before any tables.
@@ -56,7 +55,7 @@ pub struct Cache {
     pub(crate) counters: Counters,
     dropped: Vec<u64>,
     pub(crate) out: Outbox,
-    leaving: bool,
+    pub(crate) leaving: bool,
     pub(crate) mutant: MaybeMutant,
 }
 
@@ -431,38 +430,6 @@ impl Cache {
         }
         self.give_all_back(now);
         self.rules.start_over(now, std::iter::empty());
-    }
-
-    /// Reads that it has answered.
-    #[must_use]
-    pub fn hits(&self) -> u64 {
-        self.counters.hits
-    }
-
-    /// How the cache is.
-    #[must_use]
-    pub fn report(&self) -> CacheReport {
-        let Counters { hits, misses, forwarded, fetches, updates } = self.counters;
-        let (entries, bytes) = self.slots.held();
-        let wanted = self.slots.iter().filter(|slot| slot.has_rule).count();
-        CacheReport {
-            revision: self.tables.as_ref().map_or(Revision::NONE, |tables| tables.revision),
-            cluster: self.tables.as_ref().map(|tables| tables.cluster),
-            leaving: self.leaving,
-            entries,
-            bytes,
-            room_entries: self.config.entries_max as u64,
-            hits,
-            misses,
-            forwarded,
-            volumes: self.volumes.len() as u64,
-            rules: wanted.saturating_sub(self.rules.pending()) as u64,
-            rules_wanted: wanted as u64,
-            fetches,
-            updates,
-            // Whoever runs the cache says so.
-            resources: Resources::default(),
-        }
     }
 
     /// Breaks a rule on purpose, for the simulator to notice.

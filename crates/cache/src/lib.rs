@@ -14,6 +14,7 @@
 mod admission;
 mod answer;
 mod cache;
+mod health;
 mod lender;
 mod rules;
 mod slots;
