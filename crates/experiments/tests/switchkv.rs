@@ -39,3 +39,21 @@ fn a_cache_node_lets_a_rack_serve_nearly_what_its_cap_says() {
     assert!(with.throughput() > 0.9 * bounds.lent, "of {bounds:?}");
     assert!((with.by_caches - bounds.hits).abs() < 0.05, "{} {bounds:?}", with.by_caches);
 }
+
+/// The table of `docs/evaluation/switchkv.md`.
+#[test]
+#[ignore = "takes a minute or two, and prints"]
+fn throughput_against_skew() {
+    let caches = Caches { items: 1_000, ..Caches::SWITCHKV };
+    for theta in [0.9, 0.99, 1.1, 1.2] {
+        for arm in [Arm::Hashing, Arm::Copies, Arm::CacheNodes] {
+            let load = Load::only_reads(Skew::Zipf(theta));
+            let mut rack = Rack::new(RackSpec { keys: 100_000, caches, ..spec(arm) });
+            let best = highest(&mut rack, &load, 200 * MS);
+            let (bounds, trial) = (best.bounds, best.trial.expect("some rate is served in time"));
+            let served = trial.throughput();
+            println!("zipf {theta}, {}: {served:.0}/s, {bounds:?}", arm.name());
+            println!("  hits {:.3}, cache busy {:.2}", trial.by_caches, trial.cache_busy);
+        }
+    }
+}
