@@ -32,6 +32,18 @@ pub(crate) struct Rules {
 #[repr(align(64))]
 struct Bucket([AtomicU64; BUCKET_LEN]);
 
+impl Bucket {
+    /// Where this rule is; 0: where there is none.
+    fn slot_of(&self, rule: u64) -> Option<&AtomicU64> {
+        self.0.iter().find(|slot| slot.load(Ordering::Relaxed) == rule)
+    }
+
+    /// How many more it can take.
+    fn room(&self) -> usize {
+        self.0.iter().filter(|slot| slot.load(Ordering::Relaxed) == 0).count()
+    }
+}
+
 /// How far the changes of one cache have come.
 #[derive(Clone, Copy, Debug, Default)]
 struct Stream {
@@ -123,17 +135,21 @@ impl Rules {
         let table = self.table.get_or_init(|| (0..BUCKETS).map(|_| Bucket::default()).collect());
         let place = Place::of(KeyspaceId(change.keyspace), change.keyhash);
         let mine = place.fingerprint | (u64::from(cache.0) + 1);
-        let slots = || place.buckets.iter().filter_map(|at| table.get(*at)).flat_map(|it| &it.0);
-        let held = |rule: u64| slots().find(|slot| slot.load(Ordering::Relaxed) == rule);
-        match (held(mine), change.adds) {
+        let buckets = || place.buckets.iter().filter_map(|at| table.get(*at));
+        let held = buckets().find_map(|bucket| bucket.slot_of(mine));
+        match (held, change.adds) {
             (Some(slot), 0) => {
                 slot.store(0, Ordering::Relaxed);
                 -1
             }
-            (None, 1) => held(0).map_or(0, |slot| {
-                slot.store(mine, Ordering::Relaxed);
-                1
-            }),
+            // In the emptier one: then both are hardly ever full.
+            (None, 1) => {
+                let emptier = buckets().max_by_key(|bucket| bucket.room());
+                emptier.and_then(|bucket| bucket.slot_of(0)).map_or(0, |slot| {
+                    slot.store(mine, Ordering::Relaxed);
+                    1
+                })
+            }
             _ => 0,
         }
     }
