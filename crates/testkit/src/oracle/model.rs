@@ -110,7 +110,8 @@ impl Model {
             let to = Endpoint { addr: header.reply_addr, port: header.reply_port };
             return vec![(to, rewritten(&told, datagram))];
         }
-        if name.starts_with("chain_") || name.starts_with("delegation_") || name == "hot_copy" {
+        let among_members = ["chain_", "delegation_", "cache_"];
+        if among_members.iter().any(|it| name.starts_with(it)) || name == "hot_copy" {
             return self.drop("bad_op");
         }
         if sender.is_some() {

@@ -165,7 +165,7 @@ impl Rack {
             versions: Versions::ours(),
             state: MemberReport::Cache(cache.machine.report()),
         };
-        self.mail(Mail::Report(Member::Cache(id), report));
+        self.mail(Mail::Report(Member::Cache(id), Box::new(report)));
     }
 
     /// A node's report without the keys that the controller is not to hear of.
