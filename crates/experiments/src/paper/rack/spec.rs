@@ -51,7 +51,7 @@ impl RackSpec {
         if self.half_slow && node % 2 == 1 { rate / 2 } else { rate }
     }
 
-    /// How long an answer is waited for: if clients ask once, as long as it takes them to ask again.
+    /// How long an answer is waited for. Clients that ask once wait until others would ask again.
     pub(crate) fn deadline(&self) -> Duration {
         if self.once { self.pace.retry_min() } else { self.pace.deadline() }
     }
