@@ -4,9 +4,9 @@
 //! The switch sends it reads of the keys for which it has a rule. A rule is a hint: a read of what
 //! the cache does not hold, or holds without a lease, goes on to the key's tail.
 //!
-//! A key's way: a node reports that it is asked for much ([`admission`] decides whether it is worth
-//! a place), the cache fetches it from its tail ([`slots`] is what it holds and has asked for), is
-//! granted a lease ([`volumes`]), and tells the switch ([`rules`]). When the key is written, its
+//! A key's way: a node reports that it is asked for much (`admission` decides whether it is worth
+//! a place), the cache fetches it from its tail (`slots` is what it holds and has asked for), is
+//! granted a lease (`volumes`), and tells the switch (`rules`). When the key is written, its
 //! tail tells the cache and waits for its answer. [`Cache`] is what packets meet.
 //!
 //! Nothing that is held outlives the process, and nothing that is answered rests on the controller.
