@@ -2,21 +2,21 @@
 //! are asked for more than most of those that are held, in the place of one that is asked for
 //! little.
 
-use crate::slots::{Ask, Slots};
+use crate::slots::{Key, Slots};
 use machine::Rng;
 
 /// The key that is to go for one that is read this often, by what some of those that are held are
 /// worth; `None` if that one is not worth it.
-pub(crate) fn whom_to_evict(slots: &Slots, rng: &mut Rng, rate: u64) -> Option<Ask> {
+pub(crate) fn whom_to_evict(slots: &Slots, rng: &mut Rng, rate: u64) -> Option<Key> {
     let mut sample = slots.sample(rng, SAMPLE);
     sample.sort_unstable_by(|one, other| {
-        one.load().cmp(&other.load()).then_with(|| one.key.cmp(&other.key))
+        one.load().cmp(&other.load()).then_with(|| one.key.bytes.cmp(&other.key.bytes))
     });
     let place = sample.len().saturating_sub(1) * PERCENTILE / 100;
     let threshold = sample.get(place)?.load();
     let least = sample.first()?;
     let gains = rate > threshold + threshold / MARGIN_PART && rate > least.load();
-    gains.then(|| Ask::of(least))
+    gains.then(|| least.key.clone())
 }
 
 /// Keys that are looked at.

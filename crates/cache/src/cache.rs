@@ -3,7 +3,7 @@
 use crate::admission::whom_to_evict;
 use crate::answer::{answer_to, send_answer};
 use crate::rules::{RulePace, Rules};
-use crate::slots::{Ask, Home, Name, Slots, State};
+use crate::slots::{Home, Key, Name, Slots, State};
 use crate::volumes::{Lender, Volumes};
 use cluster::{
     CacheId, CacheTables, Incarnation, KeyspaceId, MaybeMutant, Mutant, NodeId, NodeSpec,
@@ -46,8 +46,6 @@ pub struct Cache {
     pub(crate) rules: Rules,
     /// The last number of a question.
     pub(crate) nonce: u64,
-    /// Bytes that are held.
-    pub(crate) bytes: u64,
     /// When keys are to be asked for next, if any may lack.
     next_fetch: Option<Instant>,
     second_ends: Instant,
@@ -81,7 +79,6 @@ impl Cache {
             volumes: Volumes::default(),
             rules: Rules::new(now, config.rule_pace),
             nonce: 0,
-            bytes: 0,
             next_fetch: None,
             second_ends: now + SECOND,
             rng: Rng::new(config.incarnation.0).fork("cache"),
@@ -142,7 +139,7 @@ impl Cache {
             if from != switch {
                 return Err(DropReason::NotFromSwitch);
             }
-            return self.handle_get(now, &header, &packet, datagram);
+            return self.handle_get(now, &header, &packet, (switch, datagram));
         }
         let Body::Cache(message) = packet.body()? else { return Err(DropReason::BadOp) };
         if let CacheMessage::Ruled = message {
@@ -173,7 +170,7 @@ impl Cache {
         now: Instant,
         header: &Header,
         packet: &Packet<'_>,
-        datagram: &[u8],
+        (switch, datagram): (Endpoint, &[u8]),
     ) -> Result<(), DropReason> {
         let Body::Get { key } = packet.body()? else { return Err(DropReason::BadBody) };
         let Header { match_value, keyhash, .. } = *header;
@@ -181,15 +178,14 @@ impl Cache {
         let believes = self.mutant.is(Mutant::BelieveRules);
         let unleased = self.mutant.is(Mutant::AnswerUnleased);
         let Some(slot) = self.slots.get_mut(&name) else {
-            return self.miss(header, datagram, believes);
+            return self.miss(header, (switch, datagram), believes);
         };
         slot.hits = slot.hits.saturating_add(1);
         if let State::Held { lender, loan, version, value } = &slot.state
             && (unleased || self.volumes.holds(now, lender, *loan))
         {
             let answer = answer_to(header, self.config.id, Code::Ok);
-            let to = self.tables.as_ref().map_or_else(Endpoint::default, |tables| tables.switch);
-            send_answer(&mut self.out, to, answer, *version, value);
+            send_answer(&mut self.out, switch, answer, *version, value);
             self.counters.hits += 1;
             return Ok(());
         }
@@ -197,24 +193,27 @@ impl Cache {
         if let Some(node) = packet.chain().next() {
             let (partition, epoch) = (PartitionId(header.partition), header.epoch);
             slot.home = Home { node: NodeId(node), partition, epoch };
-            if let State::Held { lender, value, .. } = &slot.state
+            if let State::Held { lender, .. } = &slot.state
                 && (lender.partition, lender.epoch) != (partition, epoch)
             {
-                self.bytes = self.bytes.saturating_sub(bytes_of(&[], value));
-                slot.state = State::Wanted(now);
+                self.slots.set(&name, State::Wanted(now));
                 self.fetch_by(now);
             }
         }
-        self.miss(header, datagram, believes)
+        self.miss(header, (switch, datagram), believes)
     }
 
     /// Sends a read on to the tail that the switch has stamped, with the mark of a miss.
-    fn miss(&mut self, header: &Header, datagram: &[u8], believes: bool) -> Result<(), DropReason> {
+    fn miss(
+        &mut self,
+        header: &Header,
+        (switch, datagram): (Endpoint, &[u8]),
+        believes: bool,
+    ) -> Result<(), DropReason> {
         self.counters.misses += 1;
         if believes {
             let answer = answer_to(header, self.config.id, Code::NotFound);
-            let to = self.tables.as_ref().map_or_else(Endpoint::default, |tables| tables.switch);
-            send_answer(&mut self.out, to, answer, Version::NONE, &[]);
+            send_answer(&mut self.out, switch, answer, Version::NONE, &[]);
             return Ok(());
         }
         let tail = header.chain.first_chunk::<2>().map(|id| NodeId(u16::from_be_bytes(*id)));
@@ -259,7 +258,7 @@ impl Cache {
             return false;
         }
         let full = self.slots.len() >= self.config.entries_max;
-        if !full && self.bytes < self.config.bytes_max {
+        if !full && self.slots.bytes() < self.config.bytes_max {
             return true;
         }
         let Some(least) = whom_to_evict(&self.slots, &mut self.rng, rate) else { return false };
@@ -269,20 +268,19 @@ impl Cache {
 
     /// Gives up a key: its tail need not wait for this cache any more, and the switch need not send
     /// reads of it here.
-    fn evict(&mut self, now: Instant, key: &Ask) {
+    fn evict(&mut self, now: Instant, key: &Key) {
         let Some(slot) = self.slots.remove(&key.name()) else { return };
         if slot.has_rule {
-            self.rules.remove(now, (slot.keyspace, slot.keyhash));
+            self.rules.remove(now, slot.key.rule());
         }
-        if let State::Held { lender, loan, version, value } = slot.state {
-            self.bytes = self.bytes.saturating_sub(bytes_of(&slot.key, &value));
+        if let State::Held { lender, loan, version, .. } = slot.state {
             self.answer(&lender, loan, &key.name(), version, false);
         }
     }
 
     /// Gives up everything.
     fn give_all_back(&mut self, now: Instant) {
-        let all: Vec<Ask> = self.slots.iter().map(Ask::of).collect();
+        let all: Vec<Key> = self.slots.iter().map(|slot| slot.key.clone()).collect();
         all.iter().for_each(|key| self.evict(now, key));
     }
 
@@ -291,14 +289,14 @@ impl Cache {
         if self.next_fetch.is_none_or(|at| at > now) {
             return;
         }
-        for (ask, nonce) in self.slots.ask_wanted(now, &mut self.nonce) {
-            let Some(to) = self.home_endpoint(ask.home.node, ask.home.partition) else { continue };
-            let mut header = self.header(Op::CacheFetch, &ask.name());
-            (header.partition, header.epoch) = (ask.home.partition.0, ask.home.epoch);
+        for (key, home, nonce) in self.slots.ask_wanted(now, &mut self.nonce) {
+            let Some(to) = self.home_endpoint(home.node, home.partition) else { continue };
+            let mut header = self.header(Op::CacheFetch, &key.name());
+            (header.partition, header.epoch) = (home.partition.0, home.epoch);
             header.seq = nonce;
             self.counters.fetches += 1;
             self.out.push(to, |out| {
-                wire::emit(out, &header, &[&ask.key]);
+                wire::emit(out, &header, &[&key.bytes]);
             });
         }
         self.next_fetch = self.slots.next_fetch();
@@ -352,8 +350,7 @@ impl Cache {
         }
         let lapsed = self.volumes.forget_lapsed(now);
         if !lapsed.is_empty() {
-            lapsed.iter().for_each(|lender| self.slots.give_up(lender, now));
-            self.count_bytes();
+            self.slots.give_up(now, |slot| lapsed.iter().any(|lender| slot.is_of(lender)));
             self.fetch_by(now);
         }
         for (lender, nonce) in self.volumes.ask_on(now, &mut self.nonce) {
@@ -386,7 +383,7 @@ impl Cache {
     /// Tells the switch everything anew.
     fn tell_all_rules(&mut self, now: Instant) {
         let slots = self.slots.iter().filter(|slot| slot.has_rule);
-        self.rules.start_over(now, slots.map(|slot| (slot.keyspace, slot.keyhash)));
+        self.rules.start_over(now, slots.map(|slot| slot.key.rule()));
     }
 
     fn tell_rules(&mut self, now: Instant) {
@@ -404,10 +401,6 @@ impl Cache {
         self.out.push(tables.switch, |out| {
             wire::emit(out, &header, &[&payload]);
         });
-    }
-
-    pub(crate) fn count_bytes(&mut self) {
-        (_, self.bytes) = self.slots.held();
     }
 
     /// When to call [`handle_timeout`](Self::handle_timeout), if no packet comes first.
@@ -436,10 +429,6 @@ impl Cache {
     pub fn mutant(&mut self, mutant: Mutant) {
         self.mutant = MaybeMutant::of(mutant);
     }
-}
-
-pub(crate) fn bytes_of(key: &[u8], value: &[u8]) -> u64 {
-    u64::try_from(key.len() + value.len()).unwrap_or(u64::MAX)
 }
 
 /// How often it is looked at how much each key is read.

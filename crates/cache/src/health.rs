@@ -15,14 +15,13 @@ impl Cache {
     #[must_use]
     pub fn report(&self) -> CacheReport {
         let Counters { hits, misses, forwarded, fetches, updates } = self.counters;
-        let (entries, bytes) = self.slots.held();
         let wanted = self.slots.iter().filter(|slot| slot.has_rule).count();
         CacheReport {
             revision: self.tables.as_ref().map_or(Revision::NONE, |tables| tables.revision),
             cluster: self.tables.as_ref().map(|tables| tables.cluster),
             leaving: self.leaving,
-            entries,
-            bytes,
+            entries: self.slots.held(),
+            bytes: self.slots.bytes(),
             room_entries: self.config.entries_max as u64,
             hits,
             misses,

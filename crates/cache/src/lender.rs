@@ -1,6 +1,6 @@
 //! What tails say: loans, leases, and what becomes of a key that is lent.
 
-use crate::cache::{Cache, bytes_of};
+use crate::cache::Cache;
 use crate::slots::{Name, State};
 use crate::volumes::Lender;
 use cluster::{KeyspaceId, Mutant, NodeId, PartitionId};
@@ -38,8 +38,7 @@ impl Cache {
             CacheMessage::Recall { fixed, key: [] } => {
                 let lender = lender_of(header, fixed.lender);
                 self.volumes.end(&lender);
-                self.slots.give_up(&lender, now + RECALLED_FOR);
-                self.count_bytes();
+                self.slots.give_up(now + RECALLED_FOR, |slot| slot.is_of(&lender));
                 self.fetch_by(now + RECALLED_FOR);
                 self.answer(&lender, fixed.loan, &name_of(header, &[]), Version::NONE, false);
             }
@@ -79,19 +78,17 @@ impl Cache {
         // Others may have been void since, and this one with them.
         let until = sent + Duration::from_millis(fixed.lasts_ms.into());
         if until <= now && !late {
-            slot.state = State::Wanted(now + ASK_AGAIN);
+            self.slots.set(&name, State::Wanted(now + ASK_AGAIN));
             return self.fetch_by(now + ASK_AGAIN);
         }
-        slot.state = State::Held { lender, loan: fixed.loan, version, value: value.into() };
-        let is_new = !std::mem::replace(&mut slot.has_rule, true);
-        let rule = (slot.keyspace, slot.keyhash);
-        self.bytes += bytes_of(key, value);
+        if !std::mem::replace(&mut slot.has_rule, true) {
+            self.rules.add(slot.key.rule());
+        }
+        let held = State::Held { lender, loan: fixed.loan, version, value: value.into() };
+        self.slots.set(&name, held);
         let until = self.until(now, sent, fixed.lasts_ms);
         self.volumes.extend(lender, until, fixed.from);
         self.volumes.renew_by(&lender, sent);
-        if is_new {
-            self.rules.add(rule);
-        }
     }
 
     /// When something ends that lasts so long from when it was asked for.
@@ -109,12 +106,12 @@ impl Cache {
             return;
         }
         if header.code != Code::NotFound as u8 {
-            slot.state = State::Wanted(now + ASK_AGAIN);
+            self.slots.set(&name, State::Wanted(now + ASK_AGAIN));
             self.fetch_by(now + ASK_AGAIN);
             return;
         }
         if let Some(slot) = self.slots.remove(&name).filter(|slot| slot.has_rule) {
-            self.rules.remove(now, (slot.keyspace, slot.keyhash));
+            self.rules.remove(now, slot.key.rule());
         }
     }
 
@@ -129,12 +126,12 @@ impl Cache {
 
     /// What was lent before this loan is void: it is asked for again.
     fn want_void_again(&mut self, now: Instant, lender: &Lender, from: LoanNumber) {
-        let (volumes, before) = (&self.volumes, self.bytes);
-        let void = self.slots.give_up_where(now, |of, loan| {
-            of == lender && loan < from && !volumes.holds(now, of, loan)
+        let volumes = &self.volumes;
+        let any = self.slots.give_up(now, |slot| {
+            matches!(&slot.state, State::Held { lender: of, loan, .. }
+                if of == lender && *loan < from && !volumes.holds(now, of, *loan))
         });
-        self.bytes = before.saturating_sub(void);
-        if void > 0 {
+        if any {
             self.fetch_by(now);
         }
     }
@@ -154,18 +151,16 @@ impl Cache {
         let mut held = false;
         if let Some(slot) = self.slots.get_mut(&name) {
             match &mut slot.state {
-                State::Held { lender, loan, version, value }
-                    if *lender == of && *loan <= number =>
-                {
+                State::Held { lender, loan, version, .. } if *lender == of && *loan <= number => {
                     held = true;
                     *loan = number;
                     if newer > *version {
-                        self.bytes += bytes_of(&[], new);
-                        self.bytes = self.bytes.saturating_sub(bytes_of(&[], value));
-                        (*version, *value) = (newer, new.into());
+                        let (version, value) = (newer, new.into());
+                        let state = State::Held { lender: of, loan: number, version, value };
+                        self.slots.set(&name, state);
                     }
                 }
-                State::Fetching { .. } if !late => slot.state = State::Wanted(now),
+                State::Fetching { .. } if !late => self.slots.set(&name, State::Wanted(now)),
                 _ => {}
             }
         }
@@ -179,13 +174,13 @@ impl Cache {
     fn drop_loan(&mut self, now: Instant, of: &Lender, number: LoanNumber, name: &Name<'_>) {
         let late = self.mutant.is(Mutant::InstallLate);
         let Some(slot) = self.slots.get_mut(name) else { return };
-        match &slot.state {
-            State::Held { lender, loan, value, .. } if lender == of && *loan <= number => {
-                self.bytes = self.bytes.saturating_sub(bytes_of(&[], value));
-                slot.state = State::Wanted(now + RECALLED_FOR);
-            }
-            State::Fetching { .. } if !late => slot.state = State::Wanted(now + RECALLED_FOR),
-            _ => {}
+        let is_lost = match &slot.state {
+            State::Held { lender, loan, .. } => lender == of && *loan <= number,
+            State::Fetching { .. } => !late,
+            State::Wanted(_) => false,
+        };
+        if is_lost {
+            self.slots.set(name, State::Wanted(now + RECALLED_FOR));
         }
         self.fetch_by(now + RECALLED_FOR);
     }

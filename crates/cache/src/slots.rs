@@ -25,14 +25,38 @@ pub(crate) struct Home {
     pub(crate) epoch: u32,
 }
 
+/// A name that is kept.
+#[derive(Clone, Debug)]
+pub(crate) struct Key {
+    pub(crate) keyspace: KeyspaceId,
+    match_value: u128,
+    pub(crate) keyhash: u64,
+    pub(crate) bytes: Box<[u8]>,
+}
+
+impl Key {
+    fn of(name: &Name<'_>) -> Self {
+        let Name { keyspace, match_value, keyhash, key } = *name;
+        Self { keyspace, match_value, keyhash, bytes: key.into() }
+    }
+
+    pub(crate) fn name(&self) -> Name<'_> {
+        let Self { keyspace, match_value, keyhash, ref bytes } = *self;
+        Name { keyspace, match_value, keyhash, key: bytes }
+    }
+
+    /// What the rule of the switch goes by that leads to it.
+    pub(crate) fn rule(&self) -> (KeyspaceId, u64) {
+        (self.keyspace, self.keyhash)
+    }
+}
+
 /// A key that is held or wanted.
 #[derive(Debug)]
 pub(crate) struct Slot {
-    pub(crate) keyspace: KeyspaceId,
-    pub(crate) match_value: u128,
-    pub(crate) keyhash: u64,
-    pub(crate) key: Box<[u8]>,
+    pub(crate) key: Key,
     pub(crate) home: Home,
+    /// [`Slots::set`] replaces it.
     pub(crate) state: State,
     /// Whether the switch was told, or will be.
     pub(crate) has_rule: bool,
@@ -54,14 +78,10 @@ pub(crate) enum State {
 }
 
 impl Slot {
-    pub(crate) fn name(&self) -> Name<'_> {
-        let Self { keyspace, match_value, keyhash, ref key, .. } = *self;
-        Name { keyspace, match_value, keyhash, key }
-    }
-
-    fn bytes(&self) -> u64 {
+    /// Bytes of its key and value.
+    fn len(&self) -> u64 {
         let value = if let State::Held { value, .. } = &self.state { value.len() } else { 0 };
-        u64::try_from(self.key.len() + value).unwrap_or(u64::MAX)
+        (self.key.bytes.len() + value) as u64
     }
 
     /// Reads per second that it is worth.
@@ -70,7 +90,7 @@ impl Slot {
     }
 
     /// Whether it is held under this lender's loans, or was asked of it.
-    fn is_of(&self, of: &Lender) -> bool {
+    pub(crate) fn is_of(&self, of: &Lender) -> bool {
         match &self.state {
             State::Held { lender, .. } => lender == of,
             State::Fetching { of: Home { node, partition, epoch }, .. } => {
@@ -85,6 +105,8 @@ impl Slot {
 #[derive(Debug, Default)]
 pub(crate) struct Slots {
     slots: HashTable<Slot>,
+    /// Of the keys and values in all of them.
+    bytes: u64,
 }
 
 impl Slots {
@@ -96,49 +118,71 @@ impl Slots {
         self.slots.iter()
     }
 
-    /// How many hold a value, and the bytes of all.
-    pub(crate) fn held(&self) -> (u64, u64) {
-        let held = |slot: &&Slot| matches!(slot.state, State::Held { .. });
-        (self.iter().filter(held).count() as u64, self.iter().map(Slot::bytes).sum())
+    /// Bytes of their keys and values.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// How many hold a value.
+    pub(crate) fn held(&self) -> u64 {
+        self.iter().filter(|slot| matches!(slot.state, State::Held { .. })).count() as u64
     }
 
     pub(crate) fn get_mut(&mut self, name: &Name<'_>) -> Option<&mut Slot> {
-        self.slots.find_mut(name.keyhash, |slot| slot.name() == *name)
+        self.slots.find_mut(name.keyhash, |slot| slot.key.name() == *name)
+    }
+
+    /// Says what the cache has of a key from now on, if there is a slot for it.
+    pub(crate) fn set(&mut self, name: &Name<'_>, state: State) {
+        let is_it = |slot: &Slot| slot.key.name() == *name;
+        if let Some(slot) = self.slots.find_mut(name.keyhash, is_it) {
+            self.bytes -= slot.len();
+            slot.state = state;
+            self.bytes += slot.len();
+        }
     }
 
     /// Makes a slot for a key that is wanted, unless there is one.
     pub(crate) fn want(&mut self, now: Instant, name: &Name<'_>, home: Home, load: u64) {
-        let entry = self.slots.entry(name.keyhash, |it| it.name() == *name, |it| it.keyhash);
+        let is_it = |slot: &Slot| slot.key.name() == *name;
+        let entry = self.slots.entry(name.keyhash, is_it, |slot| slot.key.keyhash);
         if let Found::Vacant(place) = entry {
-            place.insert(Slot {
-                keyspace: name.keyspace,
-                match_value: name.match_value,
-                keyhash: name.keyhash,
-                key: name.key.into(),
+            let slot = Slot {
+                key: Key::of(name),
                 home,
                 state: State::Wanted(now),
                 has_rule: false,
                 hits: 0,
                 load: load.saturating_mul(1_000),
-            });
+            };
+            self.bytes += slot.len();
+            place.insert(slot);
         }
     }
 
     pub(crate) fn remove(&mut self, name: &Name<'_>) -> Option<Slot> {
-        let found = self.slots.find_entry(name.keyhash, |slot| slot.name() == *name).ok()?;
-        Some(found.remove().0)
+        let found = self.slots.find_entry(name.keyhash, |slot| slot.key.name() == *name).ok()?;
+        let (slot, _) = found.remove();
+        self.bytes -= slot.len();
+        Some(slot)
     }
 
-    /// Gives up what is held of a lender, or was asked of it; it is wanted again at that time.
-    pub(crate) fn give_up(&mut self, of: &Lender, again: Instant) {
-        for slot in self.slots.iter_mut().filter(|slot| slot.is_of(of)) {
+    /// Gives up what is held or was asked for in some slots; it is wanted again at that time. Says
+    /// whether there were any.
+    pub(crate) fn give_up(&mut self, again: Instant, is_lost: impl Fn(&Slot) -> bool) -> bool {
+        let mut any = false;
+        for slot in self.slots.iter_mut().filter(|slot| is_lost(slot)) {
+            self.bytes -= slot.len();
             slot.state = State::Wanted(again);
+            self.bytes += slot.len();
+            any = true;
         }
+        any
     }
 
     /// Keys that are to be asked for now: those that are wanted, and those that were asked for and
     /// not answered. They count as asked.
-    pub(crate) fn ask_wanted(&mut self, now: Instant, nonce: &mut u64) -> Vec<(Ask, u64)> {
+    pub(crate) fn ask_wanted(&mut self, now: Instant, nonce: &mut u64) -> Vec<(Key, Home, u64)> {
         let due = |slot: &&mut Slot| match slot.state {
             State::Wanted(at) => at <= now,
             State::Fetching { sent, .. } => sent + FETCH_AGAIN <= now,
@@ -149,27 +193,9 @@ impl Slots {
             .map(|slot| {
                 *nonce += 1;
                 slot.state = State::Fetching { of: slot.home, nonce: *nonce, sent: now };
-                (Ask::of(slot), *nonce)
+                (slot.key.clone(), slot.home, *nonce)
             })
             .collect()
-    }
-
-    /// The same of what is held under loans that are void. Says how many bytes of values that were.
-    pub(crate) fn give_up_where(
-        &mut self,
-        again: Instant,
-        is_void: impl Fn(&Lender, LoanNumber) -> bool,
-    ) -> u64 {
-        let mut bytes = 0;
-        for slot in self.slots.iter_mut() {
-            if let State::Held { lender, loan, value, .. } = &slot.state
-                && is_void(lender, *loan)
-            {
-                bytes += u64::try_from(value.len()).unwrap_or(u64::MAX);
-                slot.state = State::Wanted(again);
-            }
-        }
-        bytes
     }
 
     /// When a key is to be asked for next.
@@ -206,30 +232,6 @@ impl Slots {
             }
         }
         sample
-    }
-}
-
-/// A key that is asked for, and whom.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Ask {
-    pub(crate) keyspace: KeyspaceId,
-    pub(crate) match_value: u128,
-    pub(crate) keyhash: u64,
-    pub(crate) key: Box<[u8]>,
-    pub(crate) home: Home,
-}
-
-impl Ask {
-    pub(crate) fn of(slot: &Slot) -> Self {
-        let Slot { keyspace, match_value, keyhash, ref key, home, .. } = *slot;
-        Self { keyspace, match_value, keyhash, key: key.clone(), home }
-    }
-}
-
-impl Ask {
-    pub(crate) fn name(&self) -> Name<'_> {
-        let Self { keyspace, match_value, keyhash, ref key, .. } = *self;
-        Name { keyspace, match_value, keyhash, key }
     }
 }
 

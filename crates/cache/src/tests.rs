@@ -192,7 +192,8 @@ type Said = (u64, bool);
 
 /// Where a key lies: at node 1.
 fn at(key: &[u8]) -> Header {
-    let keyhash = key.iter().fold(7, |hash, byte| hash * 31 + u64::from(*byte));
+    let hash = |hash: u64, byte: &u8| hash.wrapping_mul(31).wrapping_add(u64::from(*byte));
+    let keyhash = key.iter().fold(7, hash);
     Header {
         node: 1,
         partition: 4,
@@ -312,6 +313,26 @@ fn a_full_cache_makes_room_for_what_is_read_more_and_says_so_to_the_tail() {
     bench.asked();
     assert_eq!(bench.answered(), (1, false));
     assert_eq!(bench.read(KEY), None);
+}
+
+#[test]
+fn what_is_called_back_and_lent_again_takes_its_room_once() {
+    let mut bench = Bench::new(10);
+    let key = [7; 1_000];
+    bench.report(&key, 100);
+    for loan in 1..=1_100 {
+        let asked = bench.asked();
+        bench.lend(asked, (loan, 1), 1, &key, b"one");
+        if loan % 100 == 0 {
+            bench.follow_rules();
+        }
+        assert_eq!(bench.recall(loan, &key), (loan, false));
+        bench.now = bench.now + MS * 5;
+        bench.report(&key, 100);
+    }
+    bench.report(b"other", 1);
+    bench.asked();
+    assert_eq!(bench.cache.report().bytes, 1_005);
 }
 
 #[test]
