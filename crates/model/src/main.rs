@@ -47,15 +47,33 @@ struct Options {
 fn main() -> ExitCode {
     let options = Options::parse();
     let holds = if options.fences {
-        fences(&options)
+        let scopes = fence::Scope::everyday();
+        look_into(&options, (scopes, |it| it.name), fence::Bug::ALL, fence::exhaust, fence::hunt)
     } else if options.disks {
-        disks(&options)
+        let scopes = if options.long { durable::Scope::long() } else { durable::Scope::everyday() };
+        look_into(
+            &options,
+            (scopes, |it| it.name),
+            durable::Bug::ALL,
+            durable::exhaust,
+            durable::hunt,
+        )
     } else if options.delegated {
-        delegated_writes(&options)
+        let scopes =
+            if options.long { delegated::Scope::long() } else { delegated::Scope::everyday() };
+        look_into(
+            &options,
+            (scopes, |it| it.name),
+            delegated::Bug::ALL,
+            delegated::exhaust,
+            delegated::hunt,
+        )
     } else if options.splits {
-        splits(&options)
+        let scopes = if options.long { split::Scope::long() } else { split::Scope::everyday() };
+        look_into(&options, (scopes, |it| it.name), split::Bug::ALL, split::exhaust, split::hunt)
     } else if options.lent {
-        lent_keys(&options)
+        let scopes = if options.long { lent::Scope::long() } else { lent::Scope::everyday() };
+        look_into(&options, (scopes, |it| it.name), lent::Bug::ALL, lent::exhaust, lent::hunt)
     } else if options.bugs {
         ReturnBug::ALL.into_iter().for_each(tell_return);
         Bug::all().into_iter().filter(|bug| tell(&bug.name(), &hunt(*bug))).count() == 0
@@ -75,71 +93,22 @@ fn main() -> ExitCode {
     if holds { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// Tells what the checker found in the model of fences, and whether all is well.
-fn fences(options: &Options) -> bool {
+/// Tells what the checker found in one of the models, within its bounds or of its bugs, and whether
+/// all is well.
+fn look_into<S, B: Copy + fmt::Debug, A: fmt::Display>(
+    options: &Options,
+    (scopes, name): (Vec<S>, fn(&S) -> &'static str),
+    bugs: impl IntoIterator<Item = B>,
+    exhaust: fn(&S, usize) -> Verdict<A>,
+    hunt: fn(B) -> Verdict<A>,
+) -> bool {
     if options.bugs {
-        let bugs = fence::Bug::ALL.into_iter();
-        return bugs.filter(|bug| tell(&format!("{bug:?}"), &fence::hunt(*bug))).count() == 0;
+        let missed = bugs.into_iter().filter(|bug| tell(&format!("{bug:?}"), &hunt(*bug)));
+        return missed.count() == 0;
     }
     let part = options.scope.as_deref().unwrap_or_default();
-    let scopes = fence::Scope::everyday();
-    let named = scopes.iter().filter(|scope| scope.name.contains(part));
-    let holds = |scope: &&fence::Scope| tell(scope.name, &fence::exhaust(scope, options.threads));
-    named.filter(|scope| !holds(scope)).count() == 0
-}
-
-/// Tells what the checker found in the model of late disks, and whether all is well.
-fn disks(options: &Options) -> bool {
-    if options.bugs {
-        let bugs = durable::Bug::ALL.into_iter();
-        return bugs.filter(|bug| tell(&format!("{bug:?}"), &durable::hunt(*bug))).count() == 0;
-    }
-    let part = options.scope.as_deref().unwrap_or_default();
-    let scopes = if options.long { durable::Scope::long() } else { durable::Scope::everyday() };
-    let named = scopes.iter().filter(|scope| scope.name.contains(part));
-    let holds =
-        |scope: &&durable::Scope| tell(scope.name, &durable::exhaust(scope, options.threads));
-    named.filter(|scope| !holds(scope)).count() == 0
-}
-
-/// Tells what the checker found in the model of delegated writes, and whether all is well.
-fn delegated_writes(options: &Options) -> bool {
-    if options.bugs {
-        let bugs = delegated::Bug::ALL.into_iter();
-        return bugs.filter(|bug| tell(&format!("{bug:?}"), &delegated::hunt(*bug))).count() == 0;
-    }
-    let part = options.scope.as_deref().unwrap_or_default();
-    let scopes = if options.long { delegated::Scope::long() } else { delegated::Scope::everyday() };
-    let named = scopes.iter().filter(|scope| scope.name.contains(part));
-    let holds =
-        |scope: &&delegated::Scope| tell(scope.name, &delegated::exhaust(scope, options.threads));
-    named.filter(|scope| !holds(scope)).count() == 0
-}
-
-/// Tells what the checker found in the model of splits and merges, and whether all is well.
-fn splits(options: &Options) -> bool {
-    if options.bugs {
-        let bugs = split::Bug::ALL.into_iter();
-        return bugs.filter(|bug| tell(&format!("{bug:?}"), &split::hunt(*bug))).count() == 0;
-    }
-    let part = options.scope.as_deref().unwrap_or_default();
-    let scopes = if options.long { split::Scope::long() } else { split::Scope::everyday() };
-    let named = scopes.iter().filter(|scope| scope.name.contains(part));
-    let holds = |scope: &&split::Scope| tell(scope.name, &split::exhaust(scope, options.threads));
-    named.filter(|scope| !holds(scope)).count() == 0
-}
-
-/// Tells what the checker found in the model of keys that are lent, and whether all is well.
-fn lent_keys(options: &Options) -> bool {
-    if options.bugs {
-        let bugs = lent::Bug::ALL.into_iter();
-        return bugs.filter(|bug| tell(&format!("{bug:?}"), &lent::hunt(*bug))).count() == 0;
-    }
-    let part = options.scope.as_deref().unwrap_or_default();
-    let scopes = if options.long { lent::Scope::long() } else { lent::Scope::everyday() };
-    let named = scopes.iter().filter(|scope| scope.name.contains(part));
-    let holds = |scope: &&lent::Scope| tell(scope.name, &lent::exhaust(scope, options.threads));
-    named.filter(|scope| !holds(scope)).count() == 0
+    let named = scopes.iter().filter(|scope| name(scope).contains(part));
+    named.filter(|scope| !tell(name(scope), &exhaust(scope, options.threads))).count() == 0
 }
 
 /// Tells what the checker found, and whether all is well.

@@ -1,5 +1,8 @@
 //! Every state within the everyday bounds keeps the promises, and every bug breaks one.
 
+mod holds;
+
+use holds::assert_holds;
 use model::{Bug, Scope, exhaust, hunt, stuck};
 
 /// As many cores as CI is sure to have.
@@ -8,12 +11,7 @@ const THREADS: usize = 2;
 #[test]
 fn every_state_within_the_bounds_keeps_the_promises() {
     for scope in Scope::everyday() {
-        let verdict = exhaust(&scope, THREADS);
-        println!("{}: {} states, {} steps", scope.name, verdict.states, verdict.steps);
-        if let Some((promise, story)) = verdict.broken {
-            panic!("{}: not so: {promise}\n{story}", scope.name);
-        }
-        assert_eq!(verdict.unreached, Vec::<&str>::new(), "never within {:?}", scope.name);
+        assert_holds(scope.name, exhaust(&scope, THREADS));
     }
 }
 

@@ -1,6 +1,9 @@
 //! Every state within the bounds of the model of late disks keeps the promises, and every bug
 //! breaks one.
 
+mod holds;
+
+use holds::assert_holds;
 use model::durable::{Bug, Scope, exhaust, hunt};
 
 /// As many cores as CI is sure to have.
@@ -9,12 +12,7 @@ const THREADS: usize = 2;
 #[test]
 fn what_was_shown_is_never_lost_within_the_bounds() {
     for scope in Scope::everyday() {
-        let verdict = exhaust(&scope, THREADS);
-        println!("{}: {} states", scope.name, verdict.states);
-        if let Some((promise, story)) = verdict.broken {
-            panic!("{}: not so: {promise}\n{story}", scope.name);
-        }
-        assert_eq!(verdict.unreached, Vec::<&str>::new(), "never in {}", scope.name);
+        assert_holds(scope.name, exhaust(&scope, THREADS));
     }
 }
 

@@ -1,6 +1,9 @@
 //! Within the bounds of the model of keys that are lent no read is stale, and no write is held back
 //! for long. Every bug breaks that.
 
+mod holds;
+
+use holds::assert_holds;
 use model::lent::{Bug, Scope, exhaust, hunt};
 
 /// As many cores as CI is sure to have.
@@ -9,12 +12,7 @@ const THREADS: usize = 2;
 #[test]
 fn no_read_is_stale_and_no_write_waits_within_the_bounds() {
     for scope in Scope::everyday() {
-        let verdict = exhaust(&scope, THREADS);
-        println!("{}: {} states", scope.name, verdict.states);
-        if let Some((promise, story)) = verdict.broken {
-            panic!("{}: not so: {promise}\n{story}", scope.name);
-        }
-        assert_eq!(verdict.unreached, Vec::<&str>::new(), "never in {}", scope.name);
+        assert_holds(scope.name, exhaust(&scope, THREADS));
     }
 }
 

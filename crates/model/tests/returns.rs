@@ -1,17 +1,15 @@
 //! What a member holds is compared before it is believed: every state within the bounds keeps what
 //! was acknowledged, and every broken rule loses some of it.
 
+mod holds;
+
+use holds::assert_holds;
 use model::{ReturnBug, ReturnScope, exhaust_returns, hunt_return};
 
 #[test]
 fn whatever_is_put_back_nothing_older_is_shown() {
     for scope in ReturnScope::everyday() {
-        let verdict = exhaust_returns(scope, None);
-        println!("{}: {} states", scope.name, verdict.states);
-        if let Some((promise, story)) = verdict.broken {
-            panic!("{}: not so: {promise}\n{story}", scope.name);
-        }
-        assert_eq!(verdict.unreached, Vec::<&str>::new(), "never within {}", scope.name);
+        assert_holds(scope.name, exhaust_returns(scope, None));
     }
 }
 
