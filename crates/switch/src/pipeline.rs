@@ -285,7 +285,8 @@ impl Pipeline {
         Coherence::of(&self.hot, self.behind.as_deref())
     }
 
-    /// From a node to the client that it names. The order of the checks is that of the protocol.
+    /// From a node or a cache to the client that it names. The order of the checks is that of the
+    /// protocol.
     fn forward_reply(
         &mut self,
         op: Op,
@@ -302,20 +303,17 @@ impl Pipeline {
         if tables.is_some_and(|tables| !tables.active()) {
             return Err(DropReason::Standby);
         }
-        if op == Op::GetReply && tables.is_some_and(|tables| tables.cache_at(from).is_some()) {
-            return self.forward_cached(from, datagram, out);
+        let (header, _) = split_header(datagram);
+        let cache = tables.filter(|_| op == Op::GetReply).and_then(|it| it.cache_at(from));
+        if let Some(cache) = cache {
+            let to = client_of(header, cache.id.0)?;
+            self.emit_reply(op, to, datagram, out);
+            return Ok(());
         }
         let sender = tables.and_then(|tables| tables.sender(from));
-        let (header, _) = split_header(datagram);
         let named = self.mutant.is(Mutant::BelieveStrangers).then(|| header.node());
         let sender = sender.or(named.map(NodeId)).ok_or(DropReason::ReplyNotFromNode)?;
-        let to = Endpoint { addr: header.reply_addr(), port: header.reply_port() };
-        if !to.is_set() {
-            return Err(DropReason::BadReplyAddress);
-        }
-        if header.node() != sender.0 {
-            return Err(DropReason::ReplyNotFromNode);
-        }
+        let to = client_of(header, sender.0)?;
         self.loads.answered(now, sender, observe::of_the_node(self.hot.table(), op, header));
         if observe::is_about_one_key(op) {
             let unasked = (ClockReading::default(), DirectoryClock::NONE);
@@ -325,14 +323,16 @@ impl Pipeline {
         }
         let can_be = observe::rate_of(header).is_some();
         self.counters.count_doubted(u64::from(!can_be));
-        if observe::answers_a_request(op) {
-            ClientReply { clock: self.directory().clock().present }.write(header);
-        }
-        self.emit_reply(to, datagram, out);
+        self.emit_reply(op, to, datagram, out);
         Ok(())
     }
 
-    fn emit_reply(&mut self, to: Endpoint, datagram: &[u8], out: &mut Outbox) {
+    /// Sends an answer on to the client, with the clock that clients go by.
+    fn emit_reply(&mut self, op: Op, to: Endpoint, datagram: &mut [u8], out: &mut Outbox) {
+        if observe::answers_a_request(op) {
+            let (header, _) = split_header(datagram);
+            ClientReply { clock: self.directory().clock().present }.write(header);
+        }
         out.push_copy(to, datagram);
         self.counters.count_emitted();
     }
@@ -443,6 +443,18 @@ impl Pass<'_> {
         let first = first.and_then(|node| self.tables.node(node));
         Ok(first.map(|node| node.endpoint_of(action.partition)))
     }
+}
+
+/// Where an answer of this sender goes.
+fn client_of(header: &[u8; HEADER_LEN], sender: u16) -> Result<Endpoint, DropReason> {
+    let to = Endpoint { addr: header.reply_addr(), port: header.reply_port() };
+    if !to.is_set() {
+        return Err(DropReason::BadReplyAddress);
+    }
+    if header.node() != sender {
+        return Err(DropReason::ReplyNotFromNode);
+    }
+    Ok(to)
 }
 
 mod caches;

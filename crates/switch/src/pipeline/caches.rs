@@ -1,12 +1,11 @@
-//! What passes between the switch and caches: reads of the keys that they hold, their answers, and
-//! the rules that say which keys those are.
+//! What passes between the switch and caches: reads of the keys that they hold, and the rules that
+//! say which keys those are.
 
 use super::Pipeline;
-use crate::CoherenceDirectory;
-use crate::pass::{Pass, split_header};
+use crate::pass::Pass;
 use cluster::KeyspaceId;
 use machine::{Instant, Outbox};
-use wire::{Body, CacheMessage, ClientReply, DropReason, Endpoint, Header, Op, Packet};
+use wire::{Body, CacheMessage, DropReason, Endpoint, Header, Op, Packet};
 
 impl Pass<'_> {
     /// Where a read goes whose key is cached. It is stamped for its tail already, to which a cache
@@ -25,29 +24,6 @@ impl Pass<'_> {
 }
 
 impl Pipeline {
-    /// A cache's answer to a read, on its way to the client.
-    pub(super) fn forward_cached(
-        &mut self,
-        from: Endpoint,
-        datagram: &mut [u8],
-        out: &mut Outbox,
-    ) -> Result<(), DropReason> {
-        let cache = self.tables.as_deref().and_then(|tables| tables.cache_at(from)).map(|it| it.id);
-        let clock = self.directory().clock().present;
-        let (header, _) = split_header(datagram);
-        let Header { node, reply_addr, reply_port, .. } = Header::read(header);
-        let to = Endpoint { addr: reply_addr, port: reply_port };
-        if !to.is_set() {
-            return Err(DropReason::BadReplyAddress);
-        }
-        if cache.is_none_or(|cache| cache.0 != node) {
-            return Err(DropReason::ReplyNotFromNode);
-        }
-        ClientReply { clock }.write(header);
-        self.emit_reply(to, datagram, out);
-        Ok(())
-    }
-
     /// A cache changes its rules.
     pub(super) fn take_rules(
         &mut self,
