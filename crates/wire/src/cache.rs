@@ -118,6 +118,15 @@ impl<'a> CacheReports<'a> {
         })
     }
 
+    /// Appends a key to the last of some payloads, or to a new one if that has no room for it.
+    pub fn add(payloads: &mut Vec<Vec<u8>>, fixed: &CacheReportBody, key: &[u8]) {
+        if !payloads.last_mut().is_some_and(|last| Self::push(last, fixed, key)) {
+            let mut payload = Vec::new();
+            Self::push(&mut payload, fixed, key);
+            payloads.push(payload);
+        }
+    }
+
     /// Appends a key to a payload, if the datagram has room for it.
     pub fn push(out: &mut Vec<u8>, fixed: &CacheReportBody, key: &[u8]) -> bool {
         let len = CacheReportBody::LEN + key.len();
@@ -181,6 +190,11 @@ mod tests {
         assert_eq!(CacheReports::parse(&[]), None);
         let full = &mut vec_of(DATAGRAM_MAX - HEADER_LEN - CacheReportBody::LEN);
         assert!(!CacheReports::push(full, &fixed, b"k"), "there is no room for a key");
+        let mut payloads = [full.clone()].to_vec();
+        CacheReports::add(&mut payloads, &fixed, b"one");
+        CacheReports::add(&mut payloads, &fixed, b"other");
+        let keys = CacheReports::parse(&payloads[1]).unwrap().iter().count();
+        assert_eq!((payloads.len(), keys), (2, 2), "what has no room goes to another payload");
     }
 
     #[test]

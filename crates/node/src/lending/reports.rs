@@ -31,20 +31,13 @@ impl<E: Engine> Node<E> {
         }
         let (op, node) = (Op::CacheReport as u8, directory.me.0);
         let header = Header { op, node, load: ctx.load, ..Header::default() };
-        let mut payload = Vec::new();
-        let mut send = |payload: &[u8]| {
+        let mut payloads = Vec::new();
+        placed.iter().for_each(|(fixed, key)| CacheReports::add(&mut payloads, fixed, key));
+        for payload in &payloads {
             ctx.out.push(cache.endpoint, |out| {
                 wire::emit(out, &header, &[payload]);
             });
-        };
-        for (fixed, key) in &placed {
-            if !CacheReports::push(&mut payload, fixed, key) {
-                send(&payload);
-                payload.clear();
-                CacheReports::push(&mut payload, fixed, key);
-            }
         }
-        send(&payload);
     }
 
     /// Where a key lies that a cache may hold; `None` if this node is not its tail.

@@ -9,19 +9,10 @@ use crate::shard::context::Context;
 use crate::shard::waits::Waits;
 use cluster::{CacheId, HotPolicy, MaybeMutant, Mutant};
 use std::time::Duration;
-use wire::big::is_big;
 use wire::{
     CacheAnswerBody, CacheCopy, CacheGrantBody, CacheLoanBody, CacheMessage, Code, DropReason,
     Endpoint, Header, LoanNumber, Op, Version,
 };
-
-/// What the committed state of a key is good for.
-enum Lent {
-    /// It is lent, in this version and with this value.
-    Value(Version, Vec<u8>, Waits),
-    /// There is none that can be lent.
-    Nothing,
-}
 
 impl Replica {
     /// Takes a message of a cache about this partition.
@@ -80,12 +71,12 @@ impl Replica {
         }
         ctx.wants_to_lend();
         let lasts = may_lend_for(ctx);
-        let lent = if self.lends(ctx) { self.to_lend(ctx, header, key) } else { Lent::Nothing };
         if lasts < LENT_MIN {
             self.refuse_loan(ctx, header, borrower, key, Code::NotServing);
             return Ok(());
         }
-        let Lent::Value(version, value, waits) = lent else {
+        let lent = self.lends(ctx).then(|| self.to_lend(ctx, header, key)).flatten();
+        let Some((version, value, waits)) = lent else {
             self.refuse_loan(ctx, header, borrower, key, Code::NotFound);
             return Ok(());
         };
@@ -104,16 +95,22 @@ impl Replica {
         Ok(())
     }
 
-    fn to_lend<E: Engine>(&self, ctx: &Context<'_, E>, at: &Header, key: &[u8]) -> Lent {
+    /// The committed version and value of a key, unless there is none or it cannot be lent.
+    fn to_lend<E: Engine>(
+        &self,
+        ctx: &Context<'_, E>,
+        at: &Header,
+        key: &[u8],
+    ) -> Option<(Version, Vec<u8>, Waits)> {
+        if self.registrations.get(key).is_some() || self.delegations.get(key).is_some() {
+            return None;
+        }
         let place = self.member.key_ref(at, key);
         let waits = Waits::unless(ctx.engine.is_durable(&place));
-        let never_ends =
-            self.registrations.get(key).is_none() && self.delegations.get(key).is_none();
-        ctx.engine.read(&place, |record| match record.filter(|_| never_ends) {
-            Some(it) if !it.tombstone && it.expiry_ms == 0 && !is_big(it.expiry_ms) => {
-                Lent::Value(it.version, it.value.to_vec(), waits)
-            }
-            _ => Lent::Nothing,
+        ctx.engine.read(&place, |record| {
+            // That it is a big one is said by its expiry, too.
+            let lasting = record.filter(|it| !it.tombstone && it.expiry_ms == 0)?;
+            Some((lasting.version, lasting.value.to_vec(), waits))
         })
     }
 

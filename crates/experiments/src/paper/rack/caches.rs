@@ -222,12 +222,7 @@ impl Rack {
                 key_len: 0,
             };
             let of_node = payloads.entry(home.tail().expect("nothing fails")).or_default();
-            let fits = of_node.last_mut().is_some_and(|it| CacheReports::push(it, &report, &key));
-            if !fits {
-                let mut payload = Vec::new();
-                CacheReports::push(&mut payload, &report, &key);
-                of_node.push(payload);
-            }
+            CacheReports::add(of_node, &report, &key);
         }
         for (node, payloads) in &mut payloads {
             let header = Header { op: Op::CacheReport as u8, node: node.0, ..Header::default() };
