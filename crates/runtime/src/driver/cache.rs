@@ -157,25 +157,17 @@ impl CacheHandle {
     ///
     /// If its thread does not answer.
     pub fn snapshot(&self) -> Result<CacheSnapshot, MailError> {
-        self.ask(None, ANSWER_WAIT_MAX)
+        self.command(None, ANSWER_WAIT_MAX)
     }
 
     /// Gives back all that it was lent, and has the switch send it nothing more.
     pub(crate) fn leave(&self) -> Result<(), MailError> {
         self.leaving.begin();
-        self.ask(None, ANSWER_WAIT_MAX).map(drop)
+        self.command(None, ANSWER_WAIT_MAX).map(drop)
     }
 
     /// Gives it these tables. Says how it is then.
     pub(super) fn command(
-        &self,
-        install: Option<CacheTables>,
-        patience: Duration,
-    ) -> Result<CacheSnapshot, MailError> {
-        self.ask(install, patience)
-    }
-
-    fn ask(
         &self,
         install: Option<CacheTables>,
         patience: Duration,
