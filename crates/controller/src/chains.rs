@@ -28,7 +28,12 @@ use sight::Outlook;
 use std::cell::Cell;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 use wire::Revision;
+
+/// How long nothing is looked at that seems not to have changed. What forbids a step may pass with
+/// time alone: a node has too much to do for another replica, or has only just lost that one.
+const LOOK_AGAIN: Duration = Duration::from_secs(10);
 
 /// The chains, as far as they are to change. What is remembered between steps can all be lost: it
 /// is seen or picked anew.
@@ -42,6 +47,8 @@ pub(crate) struct Chains {
     leftovers: Leftovers,
     /// What the last step went by.
     outlook: Outlook,
+    /// When it was taken.
+    looked: Option<Instant>,
     /// Something else than the outlook has changed since.
     stale: bool,
     /// Who has given up a replica to another, and could have kept it, as long as nobody was told.
@@ -202,11 +209,13 @@ impl Chains {
         (seen, placement): (Seen<'_>, &Placement),
     ) -> bool {
         let outlook = seen.outlook(&ledger.state);
-        if !self.stale && self.outlook == outlook {
+        let looked_lately = self.looked.is_some_and(|at| seen.now < at + LOOK_AGAIN);
+        if !self.stale && self.outlook == outlook && looked_lately {
             return false;
         }
         let steps = self.steps(ledger, &outlook, (seen, placement));
         self.stale = false;
+        self.looked = Some(seen.now);
         self.outlook = outlook;
         self.take(ledger, seen.now, steps);
         self.tidy(&ledger.state.map);

@@ -37,6 +37,8 @@ mod status;
 pub use change::{Change, Cut};
 pub(crate) use decide::Burdens;
 pub use log::{PlacementDecision, Purpose};
+#[cfg(test)]
+pub(crate) use rest::NO_RETURN;
 pub use status::{NodeBurden, PartitionRate, PlacementStatus};
 
 use crate::capacity::Weights;

@@ -13,7 +13,7 @@ const REST: Duration = Duration::from_secs(10);
 const REST_MAX: Duration = Duration::from_secs(600);
 
 /// No replica goes back to a node that it left less than this ago.
-const NO_RETURN: Duration = Duration::from_secs(600);
+pub(crate) const NO_RETURN: Duration = Duration::from_secs(600);
 
 /// Who is left alone.
 #[derive(Clone, Debug, Default)]
