@@ -5,9 +5,23 @@
 use crate::slots::{Key, Slots};
 use machine::Rng;
 
+/// Which of the keys that nodes report a full cache takes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Admission {
+    /// Those that are read more than some of those that it holds (SwitchKV section 3.2.1).
+    #[default]
+    ByLoad,
+    /// All of them, as caches do traditionally: what SwitchKV is compared with.
+    All,
+}
+
 /// The key that is to go for one that is read this often, by what some of those that are held are
 /// worth; `None` if that one is not worth it.
-pub(crate) fn whom_to_evict(slots: &Slots, rng: &mut Rng, rate: u64) -> Option<Key> {
+pub(crate) fn whom_to_evict(
+    slots: &Slots,
+    rng: &mut Rng,
+    (admission, rate): (Admission, u64),
+) -> Option<Key> {
     let mut sample = slots.sample(rng, SAMPLE);
     sample.sort_unstable_by(|one, other| {
         one.load().cmp(&other.load()).then_with(|| one.key.bytes.cmp(&other.key.bytes))
@@ -15,8 +29,8 @@ pub(crate) fn whom_to_evict(slots: &Slots, rng: &mut Rng, rate: u64) -> Option<K
     let place = sample.len().saturating_sub(1) * PERCENTILE / 100;
     let threshold = sample.get(place)?.load();
     let least = sample.first()?;
-    let gains = rate > threshold + threshold / MARGIN_PART && rate > least.load();
-    gains.then(|| least.key.clone())
+    let is_worth_it = rate > threshold + threshold / MARGIN_PART && rate > least.load();
+    (is_worth_it || admission == Admission::All).then(|| least.key.clone())
 }
 
 /// Keys that are looked at.

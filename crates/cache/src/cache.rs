@@ -1,6 +1,6 @@
 //! The machine: what comes in, what is due, and what goes out.
 
-use crate::admission::whom_to_evict;
+use crate::admission::{Admission, whom_to_evict};
 use crate::answer::{answer_to, send_answer};
 use crate::rules::{RulePace, Rules};
 use crate::slots::{Home, Key, Name, Slots, State};
@@ -30,6 +30,8 @@ pub struct CacheConfig {
     pub bytes_max: u64,
     /// How fast the switch's rules may change.
     pub rule_pace: RulePace,
+    /// Which keys it takes when it is full.
+    pub admission: Admission,
 }
 
 /// A cache node.
@@ -261,7 +263,8 @@ impl Cache {
         if !full && self.slots.bytes() < self.config.bytes_max {
             return true;
         }
-        let Some(least) = whom_to_evict(&self.slots, &mut self.rng, rate) else { return false };
+        let offered = (self.config.admission, rate);
+        let Some(least) = whom_to_evict(&self.slots, &mut self.rng, offered) else { return false };
         self.evict(now, &least);
         true
     }

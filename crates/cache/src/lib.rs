@@ -22,5 +22,6 @@ mod slots;
 mod tests;
 mod volumes;
 
+pub use admission::Admission;
 pub use cache::{Cache, CacheConfig};
 pub use rules::RulePace;

@@ -35,6 +35,7 @@ impl Bench {
             entries_max,
             bytes_max: 1 << 20,
             rule_pace: RulePace { per_second: 10_000, remove_within: MS * 100 },
+            admission: Admission::ByLoad,
         };
         let mut bench = Self { now, cache: Cache::new(config, now), said: Vec::new() };
         let node = |id| NodeSpec { id: NodeId(id), endpoint: port(100 + id), shards: 1 };

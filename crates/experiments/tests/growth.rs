@@ -1,11 +1,8 @@
 //! A keyspace of one partition with a hot range grows until its nodes share the load (TurboKV,
 //! section 5.1), and when the range moves they do again.
 
-use cluster::Selection;
 use experiments::paper::turbokv::{Exhibit, FORWARD_PERCENT, Settings, make};
-use experiments::paper::{
-    Arm, Caches, Cell, Figure, Finding, Load, Order, Pace, Rack, RackSpec, Skew, Store,
-};
+use experiments::paper::{Arm, Cell, Figure, Load, Order, Pace, Rack, RackSpec, Skew, Store};
 use std::time::Duration;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -54,10 +51,7 @@ fn nodes_share_a_hot_range_wherever_it_moves() {
 fn with_copies_of_hot_keys_nodes_serve_nearly_what_they_do_where_all_keys_are_alike() {
     let load = Load::only_reads(Skew::Zipf(0.99));
     let mut rack = Rack::new(RackSpec {
-        nodes: 16,
         pace: Pace::slowed(200).expect("not too slow"),
-        half_slow: false,
-        keys: 10_000,
         store: Store {
             order: Order::Ranked,
             partitions: Some(1),
@@ -66,13 +60,8 @@ fn with_copies_of_hot_keys_nodes_serve_nearly_what_they_do_where_all_keys_are_al
             load_floor: Some(50),
         },
         replicas: 3,
-        finding: Finding::PEGASUS,
         arm: Arm::Copies,
-        selection: Selection::default(),
-        hot_keys_max: None,
-        caches: Caches::SWITCHKV,
-        once: false,
-        seed: 1,
+        ..RackSpec::new(16, 10_000, 1)
     });
     let cap = rack.bounds(&load).cap;
     rack.run(&load, 0.5 * cap, 60 * SECOND, None);

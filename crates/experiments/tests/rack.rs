@@ -3,8 +3,7 @@
 use cluster::Selection;
 use experiments::paper::pegasus::{FIGURES, Refusal, Settings, check, figure};
 use experiments::paper::{
-    Arm, Best, Caches, Cell, Figure, Finding, Load, Pace, Rack, RackSpec, Skew, Store, Trial,
-    highest, objective,
+    Arm, Best, Cell, Figure, Load, Pace, Rack, RackSpec, Skew, Trial, highest, objective,
 };
 use std::time::Duration;
 
@@ -15,21 +14,7 @@ fn rack(nodes: u16, keys: u64) -> Rack {
 }
 
 fn spec(nodes: u16, keys: u64) -> RackSpec {
-    RackSpec {
-        nodes,
-        pace: Pace::USUAL,
-        half_slow: false,
-        keys,
-        store: Store::PEGASUS,
-        replicas: 1,
-        finding: Finding::PEGASUS,
-        arm: Arm::Hashing,
-        selection: Selection::default(),
-        hot_keys_max: None,
-        caches: Caches::SWITCHKV,
-        once: false,
-        seed: 1,
-    }
+    RackSpec::new(nodes, keys, 1)
 }
 
 fn found(best: &Best) -> &Trial {

@@ -1,9 +1,6 @@
 //! A rack whose keys lie in order: scans, hot ranges, and what placement makes of them.
 
-use cluster::Selection;
-use experiments::paper::{
-    Arm, Caches, Finding, Load, Order, Pace, Rack, RackSpec, Scans, Skew, Store,
-};
+use experiments::paper::{Load, Order, Pace, Rack, RackSpec, Scans, Skew, Store};
 use std::time::Duration;
 
 const MS: Duration = Duration::from_millis(1);
@@ -11,21 +8,7 @@ const MS: Duration = Duration::from_millis(1);
 fn spec(order: Order, partitions: u32) -> RackSpec {
     let partitions = Some(partitions);
     let store = Store { order, partitions, key_bytes: 16, value_bytes: 128, load_floor: None };
-    RackSpec {
-        nodes: 8,
-        pace: Pace::USUAL,
-        half_slow: false,
-        keys: 8_000,
-        store,
-        replicas: 1,
-        finding: Finding::PEGASUS,
-        arm: Arm::Hashing,
-        selection: Selection::default(),
-        hot_keys_max: None,
-        caches: Caches::SWITCHKV,
-        once: false,
-        seed: 1,
-    }
+    RackSpec { store, ..RackSpec::new(8, 8_000, 1) }
 }
 
 #[test]

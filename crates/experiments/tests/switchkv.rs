@@ -1,27 +1,13 @@
 //! What a cache node does for a rack, held to what the popularity of keys says.
 
-use cluster::Selection;
-use experiments::paper::{Arm, Caches, Finding, Load, Pace, Rack, RackSpec, Skew, Store, highest};
+use experiments::paper::{Arm, Caches, Load, Rack, RackSpec, Skew, highest};
 use std::time::Duration;
 
 const MS: Duration = Duration::from_millis(1);
 
 fn spec(arm: Arm) -> RackSpec {
-    RackSpec {
-        nodes: 16,
-        pace: Pace::USUAL,
-        half_slow: false,
-        keys: 50_000,
-        store: Store::PEGASUS,
-        replicas: 1,
-        finding: Finding::PEGASUS,
-        arm,
-        selection: Selection::default(),
-        hot_keys_max: None,
-        caches: Caches { items: 200, ..Caches::SWITCHKV },
-        once: true,
-        seed: 1,
-    }
+    let caches = Caches { items: 200, ..Caches::SWITCHKV };
+    RackSpec { arm, caches, once: true, ..RackSpec::new(16, 50_000, 1) }
 }
 
 #[test]
@@ -47,7 +33,8 @@ fn throughput_against_skew() {
     for theta in [0.9, 0.99, 1.1, 1.2] {
         for arm in [Arm::Hashing, Arm::Copies, Arm::CacheNodes] {
             let load = Load::only_reads(Skew::Zipf(theta));
-            let mut rack = Rack::new(RackSpec { keys: 100_000, caches, ..spec(arm) });
+            let mut rack =
+                Rack::new(RackSpec { keys: 100_000, stored: 100_000, caches, ..spec(arm) });
             let best = highest(&mut rack, &load, 200 * MS);
             let (bounds, trial) = (best.bounds, best.trial.expect("some rate is served in time"));
             let served = trial.throughput();

@@ -1,12 +1,10 @@
 //! Who finds the node that a request is for: the same rack, held to what each way takes.
 
-use cluster::Selection;
 use experiments::paper::turbokv::{
     Exhibit, FIGURES, FORWARD_PERCENT, Refusal, Settings, TABLES, check, make,
 };
 use experiments::paper::{
-    Arm, Caches, Cell, Figure, Finder, Finding, Load, Order, Pace, Rack, RackSpec, Scans, Skew,
-    Store, Trial,
+    Cell, Figure, Finder, Finding, Load, Order, Pace, Rack, RackSpec, Scans, Skew, Store, Trial,
 };
 use std::time::Duration;
 
@@ -14,11 +12,6 @@ const MS: Duration = Duration::from_millis(1);
 
 fn spec(by: Finder) -> RackSpec {
     RackSpec {
-        nodes: 8,
-        pace: Pace::USUAL,
-        half_slow: false,
-        // Eight keys to a partition, whose values one datagram holds.
-        keys: 512,
         store: Store {
             order: Order::Shuffled,
             partitions: Some(64),
@@ -28,12 +21,8 @@ fn spec(by: Finder) -> RackSpec {
         },
         replicas: 3,
         finding: Finding { by, forward_permille: 500, cables_past: 2 },
-        arm: Arm::Hashing,
-        selection: Selection::default(),
-        hot_keys_max: None,
-        caches: Caches::SWITCHKV,
-        once: false,
-        seed: 1,
+        // Eight keys to a partition, whose values one datagram holds.
+        ..RackSpec::new(8, 512, 1)
     }
 }
 

@@ -45,6 +45,19 @@ impl Arrivals {
         Some(start)
     }
 
+    /// From `now` on requests arrive at another rate. The next arrival is drawn anew, for a Poisson
+    /// process remembers nothing; what is due before must have been taken.
+    ///
+    /// # Panics
+    ///
+    /// Unless the rate is positive and finite.
+    pub fn set_rate(&mut self, now: Instant, rate_per_second: f64) {
+        assert!(rate_per_second.is_finite() && rate_per_second > 0.0, "a rate to arrive at");
+        self.gap_ns_mean = 1e9 / rate_per_second;
+        self.next_ns = now.0.saturating_sub(self.start.0) as f64;
+        self.advance();
+    }
+
     fn advance(&mut self) {
         // `unit` never returns 1, so the logarithm is of a positive number.
         self.next_ns -= (1.0 - self.rng.unit()).ln() * self.gap_ns_mean;
@@ -78,6 +91,19 @@ mod tests {
         let variance_error = expected * (2.0 / windows as f64).sqrt();
         assert!((mean - expected).abs() < 4.0 * mean_error, "mean {mean}");
         assert!((variance - expected).abs() < 4.0 * variance_error, "variance {variance}");
+    }
+
+    #[test]
+    fn another_rate_holds_from_the_instant_on_at_which_it_is_set() {
+        let second = 1_000_000_000;
+        let mut arrivals = Arrivals::new(RATE, Instant(0), Rng::new(4));
+        let mut counts = Vec::new();
+        for (number, times) in (1..).zip([1.0, 4.0, 0.25]) {
+            arrivals.set_rate(Instant((number - 1) * second), RATE * times);
+            let end = Instant(number * second);
+            counts.push(std::iter::from_fn(|| arrivals.due(end)).count() as f64);
+            assert!((counts.last().unwrap() / RATE / times - 1.0).abs() < 0.08, "{counts:?}");
+        }
     }
 
     #[test]

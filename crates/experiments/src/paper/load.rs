@@ -23,6 +23,10 @@ pub struct Load {
     pub scans: Option<Scans>,
     /// How popularity moves, if it does.
     pub shift: Option<Shift>,
+    /// If so, no more than this many of the most popular keys are asked for.
+    pub among: Option<u64>,
+    /// Whether writes are of all keys alike, whatever reads are of.
+    pub even_writes: bool,
 }
 
 /// Reads of keys that follow each other in the order of names.
@@ -38,7 +42,7 @@ impl Load {
     /// Reads only, of keys whose popularity does not change.
     #[must_use]
     pub fn only_reads(skew: Skew) -> Self {
-        Self { skew, reads_percent: 100, scans: None, shift: None }
+        Self { skew, reads_percent: 100, scans: None, shift: None, among: None, even_writes: false }
     }
 
     /// Scans only, of keys whose popularity does not change.
@@ -69,6 +73,16 @@ impl Load {
     pub(crate) fn writes(&self) -> f64 {
         let others = self.reads_percent + self.scans.map_or(0, |scans| scans.percent);
         if others < 100 { 1.0 - self.reads() - self.scans() } else { 0.0 }
+    }
+
+    /// How writes spread over the keys.
+    pub(crate) fn write_skew(&self) -> Skew {
+        if self.even_writes { Skew::Uniform } else { self.skew }
+    }
+
+    /// How many of so many keys may be asked for.
+    pub(crate) fn keys(&self, all: u64) -> u64 {
+        self.among.map_or(all, |among| among.min(all))
     }
 
     /// As a generator of operations takes it.

@@ -8,10 +8,9 @@ mod tail;
 mod throughput;
 
 use crate::paper::points::measure_all;
-use crate::paper::rack::{Caches, Finding, Pace, RackSpec, Store};
+use crate::paper::rack::{Pace, RackSpec, Store};
 use crate::paper::search::OBJECTIVE_TIMES;
 use crate::paper::{Arm, Figure, Load, Skew};
-use cluster::Selection;
 use std::error::Error;
 use std::fmt;
 use std::time::Duration;
@@ -139,22 +138,7 @@ impl Settings {
     /// A rack with them.
     fn rack(&self, arm: Arm) -> RackSpec {
         let &Self { nodes, keys, replicas, pace, seed, .. } = self;
-        let selection = Selection::default();
-        RackSpec {
-            nodes,
-            pace,
-            half_slow: false,
-            keys,
-            store: Store::PEGASUS,
-            replicas,
-            finding: Finding::PEGASUS,
-            arm,
-            selection,
-            hot_keys_max: None,
-            caches: Caches::SWITCHKV,
-            once: false,
-            seed,
-        }
+        RackSpec { pace, replicas, arm, ..RackSpec::new(nodes, keys, seed) }
     }
 
     /// The first lines of all notes.

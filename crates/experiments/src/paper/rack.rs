@@ -11,6 +11,8 @@ mod bounds;
 mod caches;
 mod control;
 mod finding;
+mod learning;
+mod losing;
 mod meter;
 mod net;
 mod pace;
@@ -21,9 +23,10 @@ mod user;
 
 pub use bounds::{Bounds, CACHED_TIMES_MAX};
 pub use finding::{Finder, Finding};
+pub use losing::Losses;
 pub use meter::{Look, STARTS_FOR, Starts};
 pub use pace::Pace;
-pub use spec::{Caches, RackSpec};
+pub use spec::{Caches, Learning, Lookup, RackSpec};
 pub use store::{Order, Store};
 
 use crate::paper::Load;
@@ -32,16 +35,17 @@ use agenda::{Alarm, Event, Unit};
 use caches::{CacheNode, node_work_of};
 use control::{KEYSPACE, Mail, START, SWITCH_INCARNATION, configuration};
 use controller::{Controller, PlacementStatus};
+use losing::RateControl;
 use machine::{Instant, Outbox, Rng};
 use meter::Meter;
 use net::{Net, Owner, SERVICE, place_of};
 use server::Server;
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
 use store::Contents;
 use switch::Pipeline;
 use user::{User, Work};
-use workload::{Arrivals, Generator, IntervalSummary, Latencies, Population};
+use workload::{Arrivals, Generator, IntervalSummary, Latencies, Population, Ranking};
 
 /// How a trial went.
 #[derive(Clone, Debug)]
@@ -61,6 +65,8 @@ pub struct Trial {
     pub by_caches: f64,
     /// How busy the busiest of those was.
     pub cache_busy: f64,
+    /// Requests that each node served in a second.
+    pub nodes: Vec<f64>,
     /// How busy the busiest node was in the window: 1 is always.
     pub busiest: f64,
     /// How busy the average node was.
@@ -102,6 +108,8 @@ pub struct Rack {
     post: VecDeque<Mail>,
     contents: Option<Contents>,
     meter: Meter,
+    /// What clients set their rate by, if they go by what is lost.
+    control: Option<RateControl>,
     /// Requests that the switch itself answered in the window of the meter.
     cached: u64,
     /// While the rack is filled, serving takes no time.
@@ -138,6 +146,7 @@ impl Rack {
             post: VecDeque::new(),
             contents: None,
             meter: Meter::idle(),
+            control: None,
             cached: 0,
             filling: true,
             trials: 0,
@@ -145,7 +154,8 @@ impl Rack {
         rack.form();
         let keyspace = rack.controller.map().keyspace(KEYSPACE).expect("it was formed").clone();
         rack.contents = Some(Contents::new(&spec, keyspace, &rack.rng));
-        rack.fill();
+        rack.fill(&(0..spec.stored.min(spec.keys)).collect::<Vec<u64>>());
+        rack.tell_map();
         rack
     }
 
@@ -156,7 +166,7 @@ impl Rack {
 
     /// Lets it get used to a load that it does not know, at this rate, if that takes it longer than
     /// to get used to a rate.
-    pub(crate) fn get_used_to(&mut self, load: &Load, rate: f64) {
+    pub fn get_used_to(&mut self, load: &Load, rate: f64) {
         self.fill_caches(load, rate);
         let settling = self.spec.arm.settling() + std::mem::take(&mut self.filling_for);
         if !settling.is_zero() {
@@ -164,18 +174,38 @@ impl Rack {
         }
     }
 
-    fn fill(&mut self) {
-        let step = self.users.len();
+    /// Writes the keys of these numbers.
+    fn fill(&mut self, numbers: &[u64]) {
+        self.filling = true;
         self.meter = Meter::new(self.now, FILL_MAX, None);
-        for (first, user) in (0..).zip(&mut self.users) {
-            let keys = (first..self.spec.keys).step_by(step);
-            user.turn_to(Work::Fill(keys), &mut self.net.agenda, self.now);
+        let (clients, keys) = (self.users.len(), numbers.len() as u64);
+        for (index, user) in self.users.iter_mut().enumerate() {
+            let keys: Vec<u64> = numbers.iter().copied().skip(index).step_by(clients).collect();
+            user.turn_to(Work::Fill(keys.into_iter()), &mut self.net.agenda, self.now);
         }
         let end = self.now + FILL_MAX;
-        while self.meter.done < self.spec.keys && self.step(end) {}
-        assert_eq!(self.meter.done, self.spec.keys, "every key is written");
+        while self.meter.done < keys && self.step(end) {}
+        assert_eq!(self.meter.done, keys, "every key is written");
         self.filling = false;
-        self.tell_map();
+    }
+
+    /// Writes what is not stored and becomes popular within a time.
+    fn store_what_becomes_popular(&mut self, load: &Load, rng: &Rng, time: Duration) {
+        let Some(shift) = load.shift.filter(|_| self.spec.stored < self.spec.keys) else { return };
+        let contents = self.contents.as_mut().expect("the rack is filled");
+        let begin = Instant(0);
+        let mut ranking = Ranking::new(self.spec.keys, Some(shift), begin, rng.fork("shift"));
+        let mut found = BTreeSet::new();
+        let mut at = begin;
+        while at <= begin + time {
+            at = at + shift.every;
+            ranking.advance(at);
+            let popular = (0..self.spec.stored).map(|rank| contents.number(ranking.key_at(rank)));
+            found.extend(popular.filter(|number| !contents.is_stored(*number)));
+        }
+        let found: Vec<u64> = found.into_iter().collect();
+        contents.store(&found);
+        self.fill(&found);
     }
 
     /// Asks for `rate` requests a second, and looks at a window of the time after the rack has got
@@ -185,14 +215,44 @@ impl Rack {
     ///
     /// If the rate is not positive, or a value was read that was never written to its key.
     pub fn run(&mut self, load: &Load, rate: f64, window: Duration, look: Option<Look>) -> Trial {
+        self.control = None;
+        self.ask(load, rate, (self.warm_up(), window), look)
+    }
+
+    /// Asks for as much as is served but for some losses, and looks at a window of the time after
+    /// `settling`. The first rate is near the truth at best.
+    ///
+    /// # Panics
+    ///
+    /// As [`run`](Self::run).
+    pub fn run_losing(
+        &mut self,
+        load: &Load,
+        (losses, rate): (Losses, f64),
+        (settling, window): (Duration, Duration),
+        look: Option<Look>,
+    ) -> Trial {
+        self.control = Some(RateControl::new(losses, rate));
+        self.ask(load, rate, (settling, window), look)
+    }
+
+    fn ask(
+        &mut self,
+        load: &Load,
+        rate: f64,
+        (settling, window): (Duration, Duration),
+        look: Option<Look>,
+    ) -> Trial {
         self.trials += 1;
         let rng = self.rng.fork(&format!("trial {}", self.trials));
+        self.store_what_becomes_popular(load, &rng, window);
         let begin = self.now;
-        let from = begin + self.warm_up();
+        let from = begin + settling;
         let until = from + window;
         self.meter = Meter::new(from, window, look);
         self.meter.begin(&mut self.net.agenda);
-        let (spec, population) = (load.spec(self.spec.keys), Population::new(self.spec.keys));
+        let keys = load.keys(self.spec.keys);
+        let (spec, population) = (load.spec(keys), Population::new(keys));
         let share = rate / self.users.len() as f64;
         for (index, user) in self.users.iter_mut().enumerate() {
             // What shifts, shifts for the first time one interval after the window has begun.
@@ -200,12 +260,14 @@ impl Rack {
                 Generator::new(&spec, population.clone(), from, &rng, index).expect("a sound load");
             let arrivals = Arrivals::new(share, begin, rng.fork(&format!("arrivals {index}")));
             let (generator, arrivals) = (Box::new(generator), Box::new(arrivals));
-            let work = Work::Load { generator, arrivals, until };
+            let writes = load.even_writes.then(|| rng.fork(&format!("writes {index}")));
+            let work = Work::Load { generator, arrivals, writes, until };
             user.turn_to(work, &mut self.net.agenda, begin);
         }
         self.nodes.iter_mut().for_each(|server| server.served_permille = 0);
         self.cached = 0;
         self.count_caches();
+        self.begin_to_lose();
         let end = until + self.spec.pace.deadline() * 2;
         while (self.now < until || !self.is_idle()) && self.step(end) {}
         self.trial(window)
@@ -250,6 +312,7 @@ impl Rack {
         assert_eq!(meter.wrong, 0, "what was read is not what was written");
         let seconds = window.as_secs_f64();
         let served = |server: &Server| server.served_permille as f64 / 1_000.0;
+        let nodes = self.nodes.iter().map(|server| served(server) / seconds).collect();
         let busy = |server: &Server| served(server) / f64::from(server.rate) / seconds;
         let busy: Vec<f64> = self.nodes.iter().map(busy).collect();
         let (answered, cache_busy) = self.counted_caches(window);
@@ -261,6 +324,7 @@ impl Rack {
             by_switch: self.cached as f64 / meter.begun.max(1) as f64,
             by_caches: answered as f64 / meter.begun.max(1) as f64,
             cache_busy,
+            nodes,
             busiest: busy.iter().copied().fold(0.0, f64::max),
             busy_mean: busy.iter().sum::<f64>() / busy.len() as f64,
             latencies: meter.recorder.all_latencies(),
@@ -278,7 +342,7 @@ impl Rack {
             Event::Served { node } => self.with_server(node, Server::serve),
             Event::Cached { cache } => self.with_cache(cache, CacheNode::serve),
             Event::Request { client } => self.with_user(client, |user, now, contents, rest| {
-                user.start_due(now, contents, rest.0, &mut rest.1.agenda);
+                user.request(now, contents, rest.0, &mut rest.1.agenda);
             }),
             Event::Wake(Unit::Client(client)) => {
                 self.with_user(client, |user, now, _, _| user.wake(now));
@@ -291,6 +355,7 @@ impl Rack {
             Event::Mail => self.mail_arrives(),
             Event::Alert { node } => self.alert_arrives(node),
             Event::Tick => self.meter.tick(at, &mut self.net.agenda),
+            Event::Change => self.change_rate(),
         }
         true
     }
@@ -332,7 +397,8 @@ impl Rack {
             let _ = self.switch.process(now, from, bytes, &mut self.outbox);
         }
         self.net.put_back(parcel, taken);
-        while let Some(datagram) = self.outbox.pop() {
+        while let Some(mut datagram) = self.outbox.pop() {
+            datagram.to = self.spec.looked_up_at(&datagram).unwrap_or(datagram.to);
             self.net.post(self.now, SERVICE, datagram);
         }
     }

@@ -13,10 +13,9 @@ mod migration;
 mod papers;
 mod throughput;
 
-use crate::paper::rack::{Caches, Finder, Finding, Order, Pace, Rack, RackSpec, Store};
+use crate::paper::rack::{Finder, Finding, Order, Pace, Rack, RackSpec, Store};
 use crate::paper::search::OBJECTIVE_TIMES;
-use crate::paper::{Arm, Figure, Load, Skew};
-use cluster::Selection;
+use crate::paper::{Figure, Load, Skew};
 use std::error::Error;
 use std::fmt;
 use std::time::Duration;
@@ -179,10 +178,7 @@ impl Settings {
     fn rack(&self, by: Finder, load: &Load) -> Rack {
         let &Self { nodes, pace, keys, replicas, seed, .. } = self;
         let mut rack = Rack::new(RackSpec {
-            nodes,
             pace,
-            half_slow: false,
-            keys,
             store: Store {
                 order: Order::Shuffled,
                 partitions: Some(self.partitions),
@@ -192,12 +188,7 @@ impl Settings {
             },
             replicas,
             finding: Finding { by, forward_permille: 10 * self.forward_percent, cables_past: 2 },
-            arm: Arm::Hashing,
-            selection: Selection::default(),
-            hot_keys_max: None,
-            caches: Caches::SWITCHKV,
-            once: false,
-            seed,
+            ..RackSpec::new(nodes, keys, seed)
         });
         let rate = SETTLING_SHARE * rack.bounds_by(load, Finder::Nodes).hashing;
         rack.run(load, rate, SETTLING, None);

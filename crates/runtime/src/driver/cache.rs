@@ -6,7 +6,7 @@ use crate::clock::Clock;
 use crate::event_loop::{Driven, Worker, spawn};
 use crate::mailbox::{ANSWER_WAIT_MAX, MailError, Mailbox, Reply, ask_all};
 use crate::net::{Overflow, Received, Socket};
-use cache::{Cache, CacheConfig, RulePace};
+use cache::{Admission, Cache, CacheConfig, RulePace};
 use cluster::{CacheId, CacheReport, CacheSpec, CacheTables, Incarnation};
 use machine::{Datagram, Instant};
 use std::io;
@@ -96,6 +96,7 @@ impl CacheDriver {
             entries_max: entries,
             bytes_max: bytes,
             rule_pace: RulePace { per_second: rules_per_second, remove_within: REMOVE_WITHIN },
+            admission: Admission::ByLoad,
         };
         let make = move |now, _| Thread { cache: Cache::new(config, now), unsent: 0 };
         let worker = spawn(&format!("cache-{id}"), Clock::new(), socket, make)?;

@@ -3,7 +3,7 @@
 use super::control::{Mandate, Reply};
 use super::{Unit, World};
 use crate::role::{Role, cache_spec, node_spec, role_of};
-use cache::{Cache, CacheConfig, RulePace};
+use cache::{Admission, Cache, CacheConfig, RulePace};
 use cluster::{CacheId, Incarnation, Install, MemberReport, PartitionId};
 use machine::Instant;
 use std::time::Duration;
@@ -18,6 +18,7 @@ impl World {
             entries_max: 4,
             bytes_max: 1 << 20,
             rule_pace: pace,
+            admission: Admission::ByLoad,
         };
         let mut machine = Cache::new(config, local);
         if let Some(mutant) = self.options.mutant {

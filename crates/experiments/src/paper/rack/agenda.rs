@@ -23,6 +23,8 @@ pub(super) enum Event {
     Alert { node: u16 },
     /// An interval of the measurement ends.
     Tick,
+    /// Clients change their rate.
+    Change,
 }
 
 /// Whoever has timers.

@@ -1,7 +1,7 @@
 //! What a rack can serve at best, and what is left of that if every key is served at home.
 
 use super::control::KEYSPACE;
-use super::{Finder, Finding, Rack};
+use super::{Finder, Finding, Order, Rack};
 use crate::paper::netcache::ITEMS_MAX;
 use crate::paper::{Load, Scans, Skew};
 use cluster::{NodeId, Partition};
@@ -40,7 +40,8 @@ impl Bounds {
 }
 
 impl Rack {
-    /// The bounds for a load, as popularity is at its beginning. O(keys).
+    /// The bounds for a load, as popularity is at its beginning. O(keys), of which no more than a
+    /// million are looked at that lie by their hash.
     #[must_use]
     pub fn bounds(&self, load: &Load) -> Bounds {
         self.bounds_by(load, self.spec.finding.by)
@@ -77,7 +78,9 @@ impl Rack {
         let held: f64 = (0..keys.min(self.spec.keys)).map(|key| weight(load.skew, key)).sum();
         let held = held / self.weight_of_all(load.skew);
         let hits = held * load.reads();
-        let cache_work = held * (load.reads() + load.writes());
+        let written = (0..keys.min(self.spec.keys)).map(|key| weight(load.write_skew(), key));
+        let written = written.sum::<f64>() / self.weight_of_all(load.write_skew());
+        let cache_work = hits + written * load.writes();
         let caches = f64::from(count) * f64::from(self.spec.cache_rate()) / cache_work;
         let (visits, _) = self.visits(load, keys, by);
         let rates = (0..self.spec.nodes).map(|node| f64::from(self.spec.rate_of(node)));
@@ -103,14 +106,18 @@ impl Rack {
             map.partitions.iter().map(|it| (it, Asked::default())).collect();
         let contents = self.contents.as_ref().expect("the rack is filled");
         let homes = self.homes();
-        for key in 0..self.spec.keys {
+        let of_writes = load.write_skew();
+        let (all, all_writes) = (self.weight_of_all(load.skew), self.weight_of_all(of_writes));
+        let (mut rest, mut rest_writes) = (all, all_writes);
+        for key in 0..self.looked_up() {
             let number = contents.number(key);
-            let weight = weight(load.skew, key);
+            let (weight, write) = (weight(load.skew, key), weight(of_writes, key));
+            (rest, rest_writes) = (rest - weight, rest_writes - write);
             let number = usize::try_from(number).expect("there is room for all keys");
             let mut behind = homes.iter().skip(number).copied();
             let home = behind.next().expect("a key's number");
             if let Some((_, asked)) = partitions.get_mut(home) {
-                asked.writes += weight;
+                asked.writes += write;
                 asked.reads += if key < cached { 0.0 } else { weight };
                 asked.scans += weight;
             }
@@ -127,7 +134,14 @@ impl Rack {
                 before = home;
             }
         }
-        let all = self.weight_of_all(load.skew);
+        if self.looked_up() < self.spec.keys {
+            // All others together are as popular in one partition as in another.
+            let parts = partitions.len() as f64;
+            for (_, asked) in &mut partitions {
+                asked.reads += rest / parts;
+                asked.writes += rest_writes / parts;
+            }
+        }
         let (reads, scans) = (load.reads(), load.scans());
         let mut visits = vec![0.0; self.nodes.len()];
         let mut visit = |NodeId(node): NodeId, share: f64| {
@@ -139,7 +153,7 @@ impl Rack {
             *targets.get_mut(usize::from(node)).expect("chains are made of nodes") += share;
         };
         for (partition, asked) in partitions {
-            let write = asked.writes / all * load.writes();
+            let write = asked.writes / all_writes * load.writes();
             partition.members().iter().for_each(|node| visit(*node, write));
             let read = asked.reads / all * reads + asked.scans / all * scans;
             let tail = partition.tail().expect("nothing fails");
@@ -163,7 +177,13 @@ impl Rack {
         if by == Finder::Nodes { f64::from(forward_permille) / 1_000.0 } else { 0.0 }
     }
 
-    /// In which partition, by its place in the map, the key of each number lies.
+    /// Of how many of the most popular keys it is looked up where they lie.
+    fn looked_up(&self) -> u64 {
+        let by_hash = self.spec.store.order == Order::Hash;
+        if by_hash { self.spec.keys.min(LOOKED_UP_MAX) } else { self.spec.keys }
+    }
+
+    /// In which partition, by its place in the map, the key of each of their numbers lies.
     fn homes(&self) -> Vec<usize> {
         let map = self.controller.map();
         let keyspace = map.keyspace(KEYSPACE).expect("the rack has one");
@@ -176,9 +196,12 @@ impl Rack {
             let after = map.partitions.partition_point(|it| it.first <= at);
             after.checked_sub(1).expect("partitions cover everything")
         };
-        (0..self.spec.keys).map(home).collect()
+        (0..self.looked_up()).map(home).collect()
     }
 }
+
+/// Of more keys those that are less popular are spread by their hash as evenly as matters.
+const LOOKED_UP_MAX: u64 = 1 << 20;
 
 /// How popular the keys of a partition are that nodes read, those that they write, and the scans
 /// that have keys there.

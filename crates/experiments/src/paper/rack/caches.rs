@@ -7,12 +7,12 @@
 use super::agenda::{Alarm, Event, Unit};
 use super::control::{KEYSPACE, START, cache_incarnation};
 use super::meter::Meter;
-use super::net::{Net, cache_endpoint, node_endpoint};
-use super::{Rack, RackSpec};
+use super::net::{Net, Owner, cache_endpoint, node_endpoint, place_of};
+use super::{Lookup, Rack, RackSpec};
 use crate::paper::Load;
 use cache::{Cache, CacheConfig, RulePace};
 use cluster::{CacheId, CacheSpec, NodeId, Partition};
-use machine::{Full, Instant, Service, Work};
+use machine::{Datagram, Full, Instant, Service, Work};
 use std::collections::BTreeMap;
 use std::num::NonZero;
 use std::time::Duration;
@@ -26,6 +26,7 @@ pub(super) struct CacheNode {
     pub(super) machine: Cache,
     service: Service<u32>,
     alarm: Alarm,
+    lookup: Lookup,
     /// Datagrams served and reads answered in the window of the meter.
     served: u64,
     answered: u64,
@@ -47,6 +48,16 @@ impl RackSpec {
     pub(super) fn cache_rate(&self) -> u32 {
         self.pace.node_rate().saturating_mul(self.caches.rate_times)
     }
+
+    /// The cache of the node that a datagram is for, if that is a read and caches are asked first.
+    pub(super) fn looked_up_at(&self, datagram: &Datagram<'_>) -> Option<Endpoint> {
+        if self.cache_count() == 0 || self.caches.lookup == Lookup::ByRule {
+            return None;
+        }
+        let Owner::Node(node) = place_of(datagram.to) else { return None };
+        let is_read = Packet::parse(datagram.payload).is_ok_and(|it| it.op() == Op::Get);
+        is_read.then(|| cache_endpoint(node % self.cache_count()))
+    }
 }
 
 impl CacheNode {
@@ -59,6 +70,7 @@ impl CacheNode {
             entries_max: usize::try_from(caches.items).expect("32 bits fit"),
             bytes_max: u64::MAX,
             rule_pace: pace,
+            admission: caches.learning.admission(),
         };
         let rate = spec.cache_rate();
         Self {
@@ -68,6 +80,7 @@ impl CacheNode {
             machine: Cache::new(config, START),
             service: Service::new(NonZero::new(rate).expect("a cache serves")),
             alarm: Alarm::new(),
+            lookup: caches.lookup,
             served: 0,
             answered: 0,
         }
@@ -80,8 +93,7 @@ impl CacheNode {
         let idle = self.service.next_end().is_none();
         if let Err(Full) = self.service.take(now, work, parcel) {
             self.machine.count_drop(DropReason::QueueFull);
-            let lost = net.take(parcel);
-            net.put_back(parcel, lost);
+            net.lose(work, parcel);
         } else if idle {
             self.plan_end(net);
         }
@@ -121,7 +133,13 @@ impl CacheNode {
     /// Lets go what it sends, and sets the alarm.
     pub(super) fn pump(&mut self, now: Instant, net: &mut Net) {
         while let Some(datagram) = self.machine.poll_transmit() {
-            net.post(now, self.endpoint, datagram);
+            let is_read = Packet::parse(datagram.payload).is_ok_and(|it| it.op() == Op::Get);
+            if is_read && self.lookup == Lookup::Aside {
+                // To the client, which hears that it is not held, and from there to the node.
+                net.post_by(now, self.endpoint, datagram, ASIDE_CABLES);
+            } else {
+                net.post(now, self.endpoint, datagram);
+            }
         }
         if let Some(at) = self.machine.poll_timeout() {
             self.alarm.set(&mut net.agenda, now, Unit::Cache(self.index), at);
@@ -235,6 +253,9 @@ impl Rack {
         payloads
     }
 }
+
+/// Cables from a cache to the switch, to a client, back, and to a node.
+const ASIDE_CABLES: u32 = 4;
 
 /// A cache takes nothing before the switch has answered it.
 const FOLLOWED_WITHIN: Duration = Duration::from_secs(1);

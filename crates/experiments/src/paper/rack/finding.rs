@@ -139,7 +139,7 @@ impl Server {
         let idle = self.service.next_end().is_none();
         let job = Job::Pass { parcels: parcels.clone(), permille };
         if let Err(Full) = self.service.take_for(now, Work::Request, permille, job) {
-            parcels.into_iter().for_each(|parcel| self.lose(net, parcel));
+            parcels.into_iter().for_each(|parcel| self.lose(net, Work::Request, parcel));
         } else if idle {
             self.plan_end(net);
         }
@@ -157,10 +157,9 @@ impl Server {
     }
 
     /// There was no room for it.
-    pub(super) fn lose(&mut self, net: &mut Net, parcel: u32) {
+    pub(super) fn lose(&mut self, net: &mut Net, work: Work, parcel: u32) {
         self.machine.count_drop(DropReason::QueueFull);
-        let lost = net.take(parcel);
-        net.put_back(parcel, lost);
+        net.lose(work, parcel);
     }
 }
 

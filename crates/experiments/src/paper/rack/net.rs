@@ -1,7 +1,7 @@
 //! The cables of a rack: every datagram arrives, a hop later.
 
 use super::agenda::{Agenda, Event};
-use machine::{Datagram, Instant, Rng};
+use machine::{Datagram, Instant, Rng, Work};
 use std::time::Duration;
 use wire::Endpoint;
 
@@ -16,6 +16,8 @@ pub(super) struct Net {
     parcels: Vec<Parcel>,
     /// Places among `parcels` that are free; their buffers are used again.
     free: Vec<u32>,
+    /// Requests of clients for which there was no room.
+    lost: u64,
 }
 
 /// A datagram on its way, or in the queue of a node.
@@ -41,7 +43,7 @@ impl Net {
     /// Cables that take so long, and up to one part of [`JITTER`] longer.
     pub(super) fn new(hop: Duration, cables_past: u32, rng: Rng) -> Self {
         let (parcels, free) = (Vec::new(), Vec::new());
-        Self { agenda: Agenda::default(), hop, cables_past, rng, parcels, free }
+        Self { agenda: Agenda::default(), hop, cables_past, rng, parcels, free, lost: 0 }
     }
 
     /// Puts a datagram on its cable.
@@ -67,11 +69,27 @@ impl Net {
         parcel
     }
 
+    /// Puts a datagram on so many cables.
+    pub(super) fn post_by(
+        &mut self,
+        now: Instant,
+        from: Endpoint,
+        datagram: Datagram<'_>,
+        cables: u32,
+    ) {
+        let parcel = self.keep(from, datagram);
+        self.send_by(now, parcel, cables);
+    }
+
     /// Puts a parcel on its cable.
     pub(super) fn send(&mut self, now: Instant, parcel: u32) {
         let Parcel { from, to, .. } = self.slot(parcel);
         let past = *from != SERVICE && *to != SERVICE;
         let cables = if past { self.cables_past } else { 1 };
+        self.send_by(now, parcel, cables);
+    }
+
+    fn send_by(&mut self, now: Instant, parcel: u32, cables: u32) {
         let most = u64::try_from((self.hop / JITTER).as_nanos()).unwrap_or(u64::MAX);
         let jitter = Duration::from_nanos(self.rng.below(most));
         self.agenda.plan(now + (self.hop + jitter) * cables, Event::Arrival { parcel });
@@ -87,6 +105,17 @@ impl Net {
     pub(super) fn put_back(&mut self, parcel: u32, taken: Parcel) {
         self.slot(parcel).bytes = taken.bytes;
         self.free.push(parcel);
+    }
+
+    /// There was no room for it.
+    pub(super) fn lose(&mut self, work: Work, parcel: u32) {
+        self.lost += u64::from(work == Work::Request);
+        self.free.push(parcel);
+    }
+
+    /// How many requests of clients were lost so far.
+    pub(super) fn lost(&self) -> u64 {
+        self.lost
     }
 
     /// A parcel, to look at.

@@ -4,6 +4,7 @@ use super::RackSpec;
 use super::agenda::{Alarm, Event, Unit};
 use super::control::{MAIL, START, node_incarnation};
 use super::finding::{Job, source_of};
+use super::learning::EveryRead;
 use super::meter::Meter;
 use super::net::{Net, node_endpoint};
 use client::Coordinator;
@@ -24,6 +25,8 @@ pub(super) struct Server {
     /// What passes on requests for others, if nodes do.
     pub(super) coordinator: Option<Coordinator>,
     pub(super) forward_permille: u32,
+    /// What tells its cache of all that is read, if caches learn so.
+    every_read: Option<EveryRead>,
     pub(super) alarm: Alarm,
     /// Alerts of the machine that were sent on, and when the next may be.
     alerts: u64,
@@ -45,6 +48,7 @@ impl Server {
             service: Service::new(NonZero::new(rate).expect("a server serves")),
             coordinator: spec.coordinator(index),
             forward_permille: spec.finding.forward_permille,
+            every_read: EveryRead::of(index, spec),
             alarm: Alarm::new(),
             alerts: 0,
             next_alert: START,
@@ -56,7 +60,7 @@ impl Server {
     pub(super) fn queue(&mut self, now: Instant, net: &mut Net, work: machine::Work, parcel: u32) {
         let idle = self.service.next_end().is_none();
         if let Err(Full) = self.service.take(now, work, Job::Serve(parcel)) {
-            self.lose(net, parcel);
+            self.lose(net, work, parcel);
         } else if idle {
             self.plan_end(net);
         }
@@ -90,6 +94,9 @@ impl Server {
     pub(super) fn handle(&mut self, now: Instant, net: &mut Net, parcel: u32, waiting: u16) {
         let taken = net.take(parcel);
         self.machine.handle_packet(now, source_of(&taken), waiting, &taken.bytes);
+        if let Some(every_read) = &mut self.every_read {
+            every_read.see(now, self.endpoint, &taken.bytes, net);
+        }
         net.put_back(parcel, taken);
         self.pump(now, net);
     }

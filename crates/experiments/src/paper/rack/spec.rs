@@ -16,8 +16,12 @@ pub struct RackSpec {
     pub pace: Pace,
     /// Whether every other node serves at half of that.
     pub half_slow: bool,
-    /// Keys, all of them written before the first trial.
+    /// Keys that clients ask for.
     pub keys: u64,
+    /// The most popular ones that are written before the first trial, all of them as a rule. Others
+    /// cost their nodes as much, but are not found: a rack has room for millions of keys, and some
+    /// experiments are about billions. What a shift makes popular is written before it does.
+    pub stored: u64,
     /// What they are like, and how they lie there.
     pub store: Store,
     /// Nodes of each chain.
@@ -45,6 +49,27 @@ pub struct RackSpec {
 const NODES_PER_CLIENT: u16 = 4;
 
 impl RackSpec {
+    /// Nodes of one speed that hold each key once, where its hash says, and spread no load.
+    #[must_use]
+    pub fn new(nodes: u16, keys: u64, seed: u64) -> Self {
+        Self {
+            nodes,
+            pace: Pace::USUAL,
+            half_slow: false,
+            keys,
+            stored: keys,
+            store: Store::PEGASUS,
+            replicas: 1,
+            finding: Finding::PEGASUS,
+            arm: Arm::Hashing,
+            selection: Selection::default(),
+            hot_keys_max: None,
+            caches: Caches::SWITCHKV,
+            once: false,
+            seed,
+        }
+    }
+
     /// Requests per second that this node serves.
     pub(crate) fn rate_of(&self, node: u16) -> u32 {
         let rate = self.pace.node_rate();
@@ -76,6 +101,32 @@ pub struct Caches {
     pub remove_within: Duration,
     /// Whether it is told of the most popular keys before anybody asks for any.
     pub filled: bool,
+    /// Which reads they are asked for.
+    pub lookup: Lookup,
+    /// How they learn of keys.
+    pub learning: Learning,
+}
+
+/// Which reads a cache is asked for (SwitchKV section 2.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lookup {
+    /// Those that a rule of the switch leads to it, as in SwitchKV: mostly hits.
+    ByRule,
+    /// All. What it does not hold it sends on to the node.
+    Through,
+    /// All. What it does not hold the client then asks the node for: so much longer what the cache
+    /// sends on is on its way here.
+    Aside,
+}
+
+/// How a cache learns of keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Learning {
+    /// Nodes report what they are asked for most.
+    Reports,
+    /// Nodes report whatever they are asked for and the cache takes all of it, as caches do
+    /// traditionally (SwitchKV section 4.4).
+    EveryRead,
 }
 
 impl Caches {
@@ -88,5 +139,7 @@ impl Caches {
         rules_per_s: 12_000,
         remove_within: Duration::from_secs(2),
         filled: true,
+        lookup: Lookup::ByRule,
+        learning: Learning::Reports,
     };
 }

@@ -3,6 +3,7 @@
 use super::RackSpec;
 use cluster::{Keyspace, KeyspaceKind};
 use machine::Rng;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use workload::{KeyNames, Values};
 
@@ -73,7 +74,7 @@ impl RackSpec {
         (1..parts).map(|part| names.name(first(part))).collect()
     }
 
-    fn names(&self) -> KeyNames {
+    pub(super) fn names(&self) -> KeyNames {
         KeyNames::new(PREFIX, self.store.key_bytes, self.keys).expect("room for every number")
     }
 }
@@ -91,6 +92,9 @@ pub(super) struct Contents {
     ranks: Vec<u64>,
     /// The rank at the beginning of the key that is the most popular one now.
     first: u64,
+    /// The keys of these numbers are stored, and besides these some others.
+    stored: u64,
+    stored_too: BTreeSet<u64>,
 }
 
 impl Contents {
@@ -111,6 +115,8 @@ impl Contents {
             numbers,
             ranks,
             first: 0,
+            stored: spec.stored,
+            stored_too: BTreeSet::new(),
         }
     }
 
@@ -127,6 +133,16 @@ impl Contents {
     /// The rank of the key of a number.
     pub(super) fn rank(&self, number: u64) -> u64 {
         (at(&self.ranks, number) + self.keys - self.first) % self.keys
+    }
+
+    /// Whether the key of a number is stored.
+    pub(super) fn is_stored(&self, number: u64) -> bool {
+        number < self.stored || self.stored_too.contains(&number)
+    }
+
+    /// The keys of these numbers are going to be stored, too.
+    pub(super) fn store(&mut self, numbers: &[u64]) {
+        self.stored_too.extend(numbers);
     }
 
     /// The key that had this rank at the beginning is the most popular one from now on.

@@ -9,9 +9,9 @@ use client::{
     Client, ClientConfig, Expiry, IN_FLIGHT_MAX, Outcome, Reply, Request, RetransmitBounds, Tickets,
 };
 use machine::{Instant, Rng};
-use std::iter::StepBy;
-use std::ops::{Bound, Range};
+use std::ops::Bound;
 use std::time::Duration;
+use std::vec;
 use wire::Endpoint;
 use workload::{Arrivals, Ending, Generator, Op, OpKind, Values};
 
@@ -24,6 +24,10 @@ pub(super) struct User {
     alarm: Alarm,
     work: Work,
     waiting: Tickets<Waiting>,
+    /// When the next request is due, as was planned last.
+    due: Instant,
+    /// Requests that were due so far.
+    started: u64,
     /// Tells this write's value from all others.
     stamp: u64,
     key: Vec<u8>,
@@ -35,11 +39,13 @@ pub(super) struct User {
 pub(super) enum Work {
     Rest,
     /// A write of each of these keys, some at a time.
-    Fill(StepBy<Range<u64>>),
+    Fill(vec::IntoIter<u64>),
     /// Requests when they are due, until an instant.
     Load {
         generator: Box<Generator>,
         arrivals: Box<Arrivals>,
+        /// Draws the keys of writes, if all are alike.
+        writes: Option<Rng>,
         until: Instant,
     },
 }
@@ -70,6 +76,8 @@ impl User {
             alarm: Alarm::new(),
             work: Work::Rest,
             waiting: Tickets::new(),
+            due: Instant(0),
+            started: 0,
             stamp: u64::from(index) << GRANT_BITS,
             key: Vec::new(),
             end: Vec::new(),
@@ -80,12 +88,51 @@ impl User {
     /// Begins something else.
     pub(super) fn turn_to(&mut self, work: Work, agenda: &mut Agenda, now: Instant) {
         self.work = work;
-        let first = match &self.work {
-            Work::Rest => return,
-            Work::Fill(_) => now,
-            Work::Load { arrivals, .. } => arrivals.next_start(),
-        };
-        agenda.plan(first, Event::Request { client: self.index });
+        match &self.work {
+            Work::Rest => {}
+            Work::Fill(_) => self.plan_request(now, agenda),
+            Work::Load { .. } => self.plan_next(agenda),
+        }
+    }
+
+    /// Asks at another rate from now on.
+    pub(super) fn ask_at(&mut self, now: Instant, rate: f64, agenda: &mut Agenda) {
+        if let Work::Load { arrivals, .. } = &mut self.work {
+            arrivals.set_rate(now, rate);
+        }
+        self.plan_next(agenda);
+    }
+
+    fn plan_next(&mut self, agenda: &mut Agenda) {
+        if let Work::Load { arrivals, until, .. } = &self.work
+            && arrivals.next_start() <= *until
+        {
+            self.plan_request(arrivals.next_start(), agenda);
+        }
+    }
+
+    fn plan_request(&mut self, at: Instant, agenda: &mut Agenda) {
+        self.due = at;
+        agenda.plan(at, Event::Request { client: self.index });
+    }
+
+    /// How many requests were due so far.
+    pub(super) fn started(&self) -> u64 {
+        self.started
+    }
+
+    /// A request is due, unless that was planned anew since.
+    pub(super) fn request(
+        &mut self,
+        now: Instant,
+        contents: &Contents,
+        meter: &mut Meter,
+        agenda: &mut Agenda,
+    ) {
+        if now == self.due {
+            self.start_due(now, contents, meter);
+            self.plan_next(agenda);
+        }
     }
 
     /// Whether it waits for nothing.
@@ -94,20 +141,10 @@ impl User {
     }
 
     /// Starts what is due.
-    pub(super) fn start_due(
-        &mut self,
-        now: Instant,
-        contents: &Contents,
-        meter: &mut Meter,
-        agenda: &mut Agenda,
-    ) {
+    fn start_due(&mut self, now: Instant, contents: &Contents, meter: &mut Meter) {
         while let Some((op, intended)) = self.next_due(now, contents) {
+            self.started += 1;
             self.start(now, &op, intended, contents, meter);
-        }
-        if let Work::Load { arrivals, until, .. } = &self.work
-            && arrivals.next_start() <= *until
-        {
-            agenda.plan(arrivals.next_start(), Event::Request { client: self.index });
         }
     }
 
@@ -118,11 +155,14 @@ impl User {
             Work::Rest => None,
             Work::Fill(_) if self.machine.in_flight() >= FILL_IN_FLIGHT => None,
             Work::Fill(keys) => keys.next().map(|key| (Op::Put { key }, now)),
-            Work::Load { generator, arrivals, until } => {
+            Work::Load { generator, arrivals, writes, until } => {
                 let intended = arrivals.due(now.min(*until))?;
                 let op = match generator.next_op(now) {
                     Op::Get { key } => Op::Get { key: contents.number(key) },
-                    Op::Put { key } => Op::Put { key: contents.number(key) },
+                    Op::Put { key } => {
+                        let key = writes.as_mut().map_or(key, |rng| rng.below(contents.keys()));
+                        Op::Put { key: contents.number(key) }
+                    }
                     Op::Scan { from, length } => Op::Scan { from: contents.number(from), length },
                     _ => unreachable!("loads are made of reads, writes and scans"),
                 };
@@ -194,7 +234,7 @@ impl User {
             let waiting = self.waiting.take(ticket).expect("every request has a note");
             let Waiting { kind, key, keys, intended } = waiting;
             let ending = match outcome {
-                Outcome::Done(Reply::Get(None)) => Ending::NotFound,
+                Outcome::Done(Reply::Get(None)) if contents.is_stored(key) => Ending::NotFound,
                 Outcome::Done(Reply::Get(Some(found))) => {
                     let wrong = Values::stamp_of(key, &found.value).is_none();
                     meter.wrong += u64::from(wrong);
@@ -216,7 +256,7 @@ impl User {
             meter.end(now, kind, ending, intended);
         }
         if let Work::Fill(_) = self.work {
-            self.start_due(now, contents, meter, &mut net.agenda);
+            self.start_due(now, contents, meter);
         }
         while let Some(datagram) = self.machine.poll_transmit() {
             net.post(now, self.endpoint, datagram);

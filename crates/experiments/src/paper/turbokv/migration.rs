@@ -5,9 +5,8 @@ use super::{KEY_BYTES, Settings, VALUE_BYTES};
 use crate::paper::figure::{Cell, Column, Figure, Table};
 use crate::paper::plot::Panel;
 use crate::paper::points::measure_all;
-use crate::paper::rack::{Caches, Finding, Order, Rack, RackSpec, Store};
-use crate::paper::{Arm, Load, Skew};
-use cluster::Selection;
+use crate::paper::rack::{Order, Rack, RackSpec, Store};
+use crate::paper::{Load, Skew};
 use std::time::Duration;
 use workload::zeta;
 
@@ -81,10 +80,7 @@ impl Case {
             Self::Fixed => (partitions, None),
         };
         Rack::new(RackSpec {
-            nodes,
             pace,
-            half_slow: false,
-            keys,
             store: Store {
                 order: Order::Ranked,
                 partitions: Some(partitions),
@@ -93,13 +89,7 @@ impl Case {
                 load_floor,
             },
             replicas,
-            finding: Finding::PEGASUS,
-            arm: Arm::Hashing,
-            selection: Selection::default(),
-            hot_keys_max: None,
-            caches: Caches::SWITCHKV,
-            once: false,
-            seed,
+            ..RackSpec::new(nodes, keys, seed)
         })
     }
 

@@ -1,0 +1,117 @@
+//! Clients that ask as much as a rack can bear: they ask more as long as hardly anything is lost,
+//! and less when too much is (SwitchKV section 4.1).
+
+use super::Rack;
+use super::agenda::Event;
+use super::user::User;
+use std::time::Duration;
+
+/// The share of requests that are to be lost because a queue is full.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Losses {
+    /// With less, clients ask more.
+    pub least: f64,
+    /// With more, they ask less.
+    pub most: f64,
+}
+
+impl Losses {
+    /// Those of SwitchKV's evaluation.
+    pub const SWITCHKV: Self = Self { least: 0.005, most: 0.01 };
+}
+
+/// How often clients change their rate, as SwitchKV's do.
+const CHANGE_EVERY: Duration = Duration::from_millis(10);
+
+/// What the rate grows by at first when it grows, and what it grows by at most. It doubles as long
+/// as it grows: who has asked far too little is soon near the truth.
+const GROWTH_MIN: f64 = 0.005;
+const GROWTH_MAX: f64 = 0.25;
+
+/// Nobody asks less than this often in a second.
+const RATE_MIN: f64 = 100.0;
+
+/// The rate of all clients together, and what it goes by.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RateControl {
+    losses: Losses,
+    rate: f64,
+    growth: f64,
+    /// Requests started and lost up to the last change.
+    started: u64,
+    lost: u64,
+}
+
+impl RateControl {
+    pub(super) fn new(losses: Losses, rate: f64) -> Self {
+        Self { losses, rate, growth: GROWTH_MIN, started: 0, lost: 0 }
+    }
+
+    /// The next rate, when so many requests were started and so many lost since the last change. If
+    /// too many were, it is what was served: the queues before it are full then.
+    fn next(&mut self, started: u64, lost: u64) -> f64 {
+        let share = lost as f64 / started.max(1) as f64;
+        if share > self.losses.most {
+            self.rate *= 1.0 - share.min(0.5);
+            self.growth = GROWTH_MIN;
+        } else if share < self.losses.least {
+            self.rate *= 1.0 + self.growth;
+            self.growth = (self.growth * 2.0).min(GROWTH_MAX);
+        } else {
+            self.growth = GROWTH_MIN;
+        }
+        self.rate = self.rate.max(RATE_MIN);
+        self.rate
+    }
+}
+
+impl Rack {
+    /// Begins to look at what is lost.
+    pub(super) fn begin_to_lose(&mut self) {
+        let (started, lost) = (self.started(), self.net.lost());
+        if let Some(control) = &mut self.control {
+            (control.started, control.lost) = (started, lost);
+            self.net.agenda.plan(self.now + CHANGE_EVERY, Event::Change);
+        }
+    }
+
+    /// Clients change their rate.
+    pub(super) fn change_rate(&mut self) {
+        let (now, started, lost) = (self.now, self.started(), self.net.lost());
+        let Some(control) = &mut self.control else { return };
+        let rate = control.next(started - control.started, lost - control.lost);
+        (control.started, control.lost) = (started, lost);
+        let share = rate / self.users.len() as f64;
+        for user in &mut self.users {
+            user.ask_at(now, share, &mut self.net.agenda);
+        }
+        self.net.agenda.plan(now + CHANGE_EVERY, Event::Change);
+    }
+
+    fn started(&self) -> u64 {
+        self.users.iter().map(User::started).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_rate_comes_to_what_is_served_from_above_and_from_below() {
+        for first in [1_000.0, 100_000.0, 5_000_000.0] {
+            let mut control = RateControl::new(Losses::SWITCHKV, first);
+            let served = 100_000.0;
+            let mut rate = first;
+            let mut rates = Vec::new();
+            for _ in 0..300 {
+                let lost = (rate - served).max(0.0);
+                rate = control.next(rate as u64, lost as u64);
+                rates.push(rate);
+            }
+            let late = rates.split_off(200);
+            let mean = late.iter().sum::<f64>() / late.len() as f64;
+            assert!((0.97..1.03).contains(&(mean / served)), "{mean} from {first}");
+        }
+    }
+}
