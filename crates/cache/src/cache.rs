@@ -2,6 +2,7 @@
 
 use crate::admission::{Admission, whom_to_evict};
 use crate::answer::{answer_to, send_answer};
+use crate::limit::Limit;
 use crate::rules::{RulePace, Rules};
 use crate::slots::{Home, Key, Name, Slots, State};
 use crate::volumes::{Lender, Volumes};
@@ -46,6 +47,7 @@ pub struct Cache {
     pub(crate) slots: Slots,
     pub(crate) volumes: Volumes,
     pub(crate) rules: Rules,
+    limit: Limit,
     /// The last number of a question.
     pub(crate) nonce: u64,
     /// When keys are to be asked for next, if any may lack.
@@ -80,6 +82,7 @@ impl Cache {
             slots: Slots::default(),
             volumes: Volumes::default(),
             rules: Rules::new(now, config.rule_pace),
+            limit: Limit::new(now, config.entries_max),
             nonce: 0,
             next_fetch: None,
             second_ends: now + SECOND,
@@ -107,9 +110,15 @@ impl Cache {
         }
     }
 
-    /// Takes one datagram. `now` must have been read after it was received: leases are held against
-    /// it.
-    pub fn handle_packet(&mut self, now: Instant, from: Endpoint, datagram: &[u8]) {
+    /// The switch takes changes of rules at this pace from now on.
+    pub fn set_rule_pace(&mut self, now: Instant, pace: RulePace) {
+        self.rules.set_pace(now, pace);
+    }
+
+    /// Takes one datagram, behind which so many wait. `now` must have been read after it was
+    /// received: leases are held against it.
+    pub fn handle_packet(&mut self, now: Instant, from: Endpoint, waiting: u16, datagram: &[u8]) {
+        self.limit.see(waiting);
         if let Err(reason) = self.try_packet(now, from, datagram) {
             self.count_drop(reason);
         }
@@ -259,7 +268,7 @@ impl Cache {
         if self.leaving || rate == 0 || !self.rules.are_followed(now) {
             return false;
         }
-        let full = self.slots.len() >= self.config.entries_max;
+        let full = self.slots.len() >= self.limit.keys();
         if !full && self.slots.bytes() < self.config.bytes_max {
             return true;
         }
@@ -278,6 +287,14 @@ impl Cache {
         }
         if let State::Held { lender, loan, version, .. } = slot.state {
             self.answer(&lender, loan, &key.name(), version, false);
+        }
+    }
+
+    /// Gives up the keys that are read least, if there are more than it can serve.
+    fn shed(&mut self, now: Instant) {
+        let excess = self.slots.len().saturating_sub(self.limit.keys());
+        for key in self.slots.least_loaded(excess) {
+            self.evict(now, &key);
         }
     }
 
@@ -302,7 +319,7 @@ impl Cache {
                 wire::emit(out, &header, &[&key.bytes]);
             });
         }
-        self.next_fetch = self.slots.next_fetch();
+        self.next_fetch = self.slots.next_fetch(now);
     }
 
     /// Something is wanted from then on.
@@ -347,6 +364,10 @@ impl Cache {
         if now >= self.second_ends {
             self.second_ends = now + SECOND;
             self.slots.end_second();
+        }
+        if now >= self.limit.due() {
+            self.limit.end_interval(now, self.slots.len());
+            self.shed(now);
         }
         if !self.rules.are_followed(now) && self.slots.len() > 0 {
             self.give_all_back(now);
@@ -411,7 +432,7 @@ impl Cache {
     pub fn poll_timeout(&self) -> Option<Instant> {
         self.tables.as_ref()?;
         let known = [self.volumes.due(), self.next_fetch].into_iter().flatten();
-        known.chain([self.second_ends, self.rules.due()]).min()
+        known.chain([self.second_ends, self.limit.due(), self.rules.due()]).min()
     }
 
     /// The next datagram to send.

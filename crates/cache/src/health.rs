@@ -11,6 +11,18 @@ impl Cache {
         self.counters.hits
     }
 
+    /// Keys that it holds or has asked for.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.slots.len() == 0
+    }
+
     /// How the cache is.
     #[must_use]
     pub fn report(&self) -> CacheReport {

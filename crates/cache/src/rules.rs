@@ -59,6 +59,12 @@ impl Rules {
         }
     }
 
+    /// Changes come at another pace from now on.
+    pub(crate) fn set_pace(&mut self, now: Instant, pace: RulePace) {
+        self.count_allowed(now);
+        self.pace = pace;
+    }
+
     /// Reads of a key are to come here.
     pub(crate) fn add(&mut self, rule: Rule) {
         let before = self.to_remove.len();

@@ -5,6 +5,7 @@ use cluster::{KeyspaceId, NodeId, PartitionId};
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry as Found;
 use machine::{Instant, Rng};
+use std::collections::BTreeMap;
 use std::time::Duration;
 use wire::{LoanNumber, Version};
 
@@ -71,8 +72,9 @@ pub(crate) struct Slot {
 pub(crate) enum State {
     /// Nothing: it is to be asked for at that time.
     Wanted(Instant),
-    /// Nothing: it was asked for there, by this number, at that time.
-    Fetching { of: Home, nonce: u64, sent: Instant },
+    /// Nothing: it was asked for there, by this number, at that time, and is asked for again so
+    /// long after it.
+    Fetching { of: Home, nonce: u64, sent: Instant, again_after: Duration },
     /// A value, under this loan.
     Held { lender: Lender, loan: LoanNumber, version: Version, value: Box<[u8]> },
 }
@@ -82,6 +84,15 @@ impl Slot {
     fn len(&self) -> u64 {
         let value = if let State::Held { value, .. } = &self.state { value.len() } else { 0 };
         (self.key.bytes.len() + value) as u64
+    }
+
+    /// When it is to be asked for.
+    fn fetch_at(&self) -> Option<Instant> {
+        match self.state {
+            State::Wanted(at) => Some(at),
+            State::Fetching { sent, again_after, .. } => Some(sent + again_after),
+            State::Held { .. } => None,
+        }
     }
 
     /// Reads per second that it is worth.
@@ -181,31 +192,37 @@ impl Slots {
     }
 
     /// Keys that are to be asked for now: those that are wanted, and those that were asked for and
-    /// not answered. They count as asked.
+    /// not answered; few at a time of each node, for it may be busy. They count as asked.
     pub(crate) fn ask_wanted(&mut self, now: Instant, nonce: &mut u64) -> Vec<(Key, Home, u64)> {
-        let due = |slot: &&mut Slot| match slot.state {
-            State::Wanted(at) => at <= now,
-            State::Fetching { sent, .. } => sent + FETCH_AGAIN <= now,
-            State::Held { .. } => false,
-        };
-        let asked = self.slots.iter_mut().filter(due).take(FETCHES_AT_ONCE);
+        let mut asked_of: BTreeMap<NodeId, usize> = BTreeMap::new();
+        for slot in self.iter().filter(|slot| slot.fetch_at().is_some_and(|at| at > now)) {
+            if let State::Fetching { of, .. } = slot.state {
+                *asked_of.entry(of.node).or_default() += 1;
+            }
+        }
+        let mut asked = Vec::new();
+        let is_due = |slot: &&mut Slot| slot.fetch_at().is_some_and(|at| at <= now);
+        for slot in self.slots.iter_mut().filter(is_due) {
+            let before = asked_of.entry(slot.home.node).or_default();
+            if asked.len() == FETCHES_AT_ONCE || *before == FETCHES_OF_NODE {
+                continue;
+            }
+            *before += 1;
+            *nonce += 1;
+            let again_after = match slot.state {
+                State::Fetching { again_after, .. } => (again_after * 2).min(FETCH_AGAIN_MAX),
+                State::Wanted(_) | State::Held { .. } => FETCH_AGAIN,
+            };
+            slot.state = State::Fetching { of: slot.home, nonce: *nonce, sent: now, again_after };
+            asked.push((slot.key.clone(), slot.home, *nonce));
+        }
         asked
-            .map(|slot| {
-                *nonce += 1;
-                slot.state = State::Fetching { of: slot.home, nonce: *nonce, sent: now };
-                (slot.key.clone(), slot.home, *nonce)
-            })
-            .collect()
     }
 
-    /// When a key is to be asked for next.
-    pub(crate) fn next_fetch(&self) -> Option<Instant> {
-        let at = |slot: &Slot| match slot.state {
-            State::Wanted(at) => Some(at),
-            State::Fetching { sent, .. } => Some(sent + FETCH_AGAIN),
-            State::Held { .. } => None,
-        };
-        self.iter().filter_map(at).min()
+    /// When a key is to be asked for next, after some were just now.
+    pub(crate) fn next_fetch(&self, now: Instant) -> Option<Instant> {
+        let next = self.iter().filter_map(Slot::fetch_at).min();
+        next.map(|at| at.max(now + FETCH_PAUSE))
     }
 
     /// A second is over: what each key is worth is half of what it was before and half of what was
@@ -215,6 +232,18 @@ impl Slots {
             slot.load = slot.load / 2 + u64::from(slot.hits) * 500;
             slot.hits = 0;
         }
+    }
+
+    /// So many of the keys that are read least. O(keys).
+    pub(crate) fn least_loaded(&self, count: usize) -> Vec<Key> {
+        if count == 0 {
+            return Vec::new();
+        }
+        let mut slots: Vec<&Slot> = self.iter().collect();
+        if count < slots.len() {
+            slots.select_nth_unstable_by_key(count, |slot| (slot.load, slot.key.keyhash));
+        }
+        slots.into_iter().take(count).map(|slot| slot.key.clone()).collect()
     }
 
     /// Looks at some slots, chosen by chance.
@@ -235,8 +264,14 @@ impl Slots {
     }
 }
 
-/// How soon a question for a key is repeated.
+/// How soon a question for a key is repeated, and how late at most: each time twice as late, for a
+/// node that is too busy to answer must not get busier for it.
 const FETCH_AGAIN: Duration = Duration::from_millis(20);
+const FETCH_AGAIN_MAX: Duration = Duration::from_secs(1);
 
-/// Keys asked for in one turn.
+/// Keys asked for in one turn, and of one node at a time.
 const FETCHES_AT_ONCE: usize = 256;
+const FETCHES_OF_NODE: usize = 32;
+
+/// Between two turns.
+const FETCH_PAUSE: Duration = Duration::from_millis(1);

@@ -91,7 +91,7 @@ impl Bench {
     fn hear(&mut self, from: Endpoint, header: &Header, parts: &[&[u8]]) {
         let mut datagram = Vec::new();
         wire::emit(&mut datagram, header, parts);
-        self.cache.handle_packet(self.now, from, &datagram);
+        self.cache.handle_packet(self.now, from, 0, &datagram);
         self.drain();
     }
 
@@ -362,4 +362,54 @@ fn only_nodes_lend_and_only_the_switch_asks() {
     assert_eq!(dropped(wire::DropReason::NotFromMember), 1);
     assert_eq!(dropped(wire::DropReason::NotFromSwitch), 1);
     assert_eq!(bench.read(KEY), Some((1, b"one".to_vec())));
+}
+
+#[test]
+fn a_node_that_does_not_answer_is_asked_for_few_keys_at_a_time_and_less_and_less_often() {
+    let mut bench = Bench::new(1_000);
+    (0..200_u16).for_each(|key| bench.report(&key.to_be_bytes(), 10));
+    let fetches = |bench: &mut Bench| {
+        let said = std::mem::take(&mut bench.said);
+        let fetch = |(to, datagram): &&(Endpoint, Vec<u8>)| {
+            *to == port(101) && Packet::parse(datagram).unwrap().op() == Op::CacheFetch
+        };
+        said.iter().filter(fetch).count()
+    };
+    let mut seconds = Vec::new();
+    for _ in 0..4 {
+        let mut count = fetches(&mut bench);
+        for _ in 0..100 {
+            bench.follow_rules();
+            let now = fetches(&mut bench);
+            assert!(now <= 32, "{now} in 10 ms");
+            count += now;
+        }
+        seconds.push(count);
+    }
+    // A few keys are asked for again after 20, 40, ... ms, and once a second in the end.
+    assert!(seconds[0] >= 32 && seconds[0] <= 8 * 32, "{seconds:?}");
+    assert!(seconds[1..].iter().all(|count| (1..=3 * 32).contains(count)), "{seconds:?}");
+}
+
+#[test]
+fn a_cache_that_cannot_keep_up_holds_the_keys_alone_that_are_read_most() {
+    let mut bench = Bench::new(100);
+    for key in 0..100_u8 {
+        bench.report(&[key], 1_000 + u32::from(key));
+        let seq = bench.asked();
+        bench.lend(seq, (u64::from(key) + 1, 1), 1, &[key], b"value");
+    }
+    assert_eq!(bench.cache.len(), 100);
+    // Something waits all the time.
+    for _ in 0..10 {
+        let ruled = Header { op: Op::CacheRuled as u8, client: 1, ..Header::default() };
+        let mut datagram = Vec::new();
+        wire::emit(&mut datagram, &ruled, &[]);
+        bench.cache.handle_packet(bench.now, port(1), 50, &datagram);
+        bench.pass(MS * 100);
+    }
+    let held = bench.cache.len();
+    assert!(held < 20, "{held} are held");
+    let kept = |key: u8| bench.cache.slots.iter().any(|slot| *slot.key.bytes == [key]);
+    assert!((0..100).all(|key| kept(key) == (usize::from(key) >= 100 - held)));
 }

@@ -3,7 +3,8 @@
 //!
 //! [`Rack`] is the place, [`Load`] what is asked of it, [`highest`] looks for the rate that it
 //! serves in time, an [`Arm`] is one of the ways to spread load that are compared, a
-//! [`Finder`] one of those to find nodes, and [`pegasus`] and [`turbokv`] make figures of it all.
+//! [`Finder`] one of those to find nodes, and [`pegasus`],
+//! [`switchkv`] and [`turbokv`] make figures of it all.
 
 mod arm;
 mod figure;
@@ -14,6 +15,7 @@ mod plot;
 mod points;
 mod rack;
 mod search;
+pub mod switchkv;
 pub mod turbokv;
 
 pub use arm::Arm;

@@ -1,6 +1,7 @@
 //! `keyway paper`: the experiments of the papers, in virtual time or in a lab.
 
 mod netmc;
+mod switchkv;
 mod turbokv;
 
 use crate::figure;
@@ -20,6 +21,7 @@ Examples:
   keyway paper pegasus --figure 8
   keyway paper pegasus --figure 11 --nodes 128 --out plots
   keyway paper netmc --figure 8
+  keyway paper switchkv --figure 10
   keyway paper turbokv --figure 13")]
 pub struct Args {
     #[command(subcommand)]
@@ -30,6 +32,7 @@ pub struct Args {
 enum Paper {
     Pegasus(Pegasus),
     Netmc(netmc::Netmc),
+    Switchkv(switchkv::SwitchKv),
     Turbokv(turbokv::TurboKv),
 }
 
@@ -124,6 +127,7 @@ impl Args {
         match self.paper {
             Paper::Pegasus(pegasus) => pegasus.run(shared.json),
             Paper::Netmc(netmc) => netmc.run(shared),
+            Paper::Switchkv(switchkv) => switchkv.run(shared.json),
             Paper::Turbokv(turbokv) => turbokv.run(shared.json),
         }
     }

@@ -84,11 +84,10 @@ impl Arm {
     /// How long it takes, before that, to get used to a load that it does not know.
     pub(crate) fn settling(self) -> Duration {
         match self {
-            Self::Hashing | Self::Copies => Duration::ZERO,
+            // Caches are filled before, if at all.
+            Self::Hashing | Self::Copies | Self::CacheNodes => Duration::ZERO,
             // Homes have to let keys go while they are full of requests for them.
             Self::Anywhere => Duration::from_secs(1),
-            // Its caches are filled before, if at all.
-            Self::CacheNodes => Duration::from_secs(1),
             // It has thousands of keys to fetch, some of them from nodes that are full until then.
             Self::Cache => Duration::from_secs(3),
         }

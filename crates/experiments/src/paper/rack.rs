@@ -65,6 +65,8 @@ pub struct Trial {
     pub by_caches: f64,
     /// How busy the busiest of those was.
     pub cache_busy: f64,
+    /// Keys that they held in the end.
+    pub cache_held: usize,
     /// Requests that each node served in a second.
     pub nodes: Vec<f64>,
     /// How busy the busiest node was in the window: 1 is always.
@@ -98,9 +100,8 @@ pub struct Rack {
     outbox: Outbox,
     nodes: Vec<Server>,
     cache_nodes: Vec<CacheNode>,
-    /// Whether they were told of what is popular, and how long it takes them to hold it.
+    /// Whether they were told of what is popular.
     caches_filled: bool,
-    filling_for: Duration,
     users: Vec<User>,
     controller: Controller,
     controller_alarm: Alarm,
@@ -137,7 +138,6 @@ impl Rack {
             outbox: Outbox::default(),
             cache_nodes: (0..spec.cache_count()).map(|it| CacheNode::new(it, &spec)).collect(),
             caches_filled: false,
-            filling_for: Duration::ZERO,
             nodes: (0..spec.nodes).map(|index| Server::new(index, &spec)).collect(),
             users: (0..spec.clients()).map(|index| User::new(index, &spec, &rng)).collect(),
             rng,
@@ -168,7 +168,7 @@ impl Rack {
     /// to get used to a rate.
     pub fn get_used_to(&mut self, load: &Load, rate: f64) {
         self.fill_caches(load, rate);
-        let settling = self.spec.arm.settling() + std::mem::take(&mut self.filling_for);
+        let settling = self.spec.arm.settling();
         if !settling.is_zero() {
             self.run(load, rate, settling, None);
         }
@@ -324,6 +324,7 @@ impl Rack {
             by_switch: self.cached as f64 / meter.begun.max(1) as f64,
             by_caches: answered as f64 / meter.begun.max(1) as f64,
             cache_busy,
+            cache_held: self.held_by_caches(),
             nodes,
             busiest: busy.iter().copied().fold(0.0, f64::max),
             busy_mean: busy.iter().sum::<f64>() / busy.len() as f64,

@@ -206,8 +206,8 @@ impl Driven for Thread {
     }
 
     fn handle_datagram(&mut self, now: Instant, received: Received<'_>) {
-        let Received { from, payload, .. } = received;
-        self.cache.handle_packet(now, from, payload);
+        let Received { from, waiting, payload } = received;
+        self.cache.handle_packet(now, from, waiting, payload);
     }
 
     fn handle_timeout(&mut self, now: Instant) {

@@ -39,7 +39,7 @@ impl World {
         let index = usize::from(index);
         let Some(Some(cache)) = self.caches.get_mut(index) else { return };
         let before = cache.report().hits;
-        cache.handle_packet(local, from, bytes);
+        cache.handle_packet(local, from, 0, bytes);
         self.stats.cached += cache.report().hits - before;
         self.pump(Unit::Cache(index));
     }

@@ -61,19 +61,36 @@ impl Rack {
         let passed = self.passed_on(by) * asked * (1.0 - 1.0 / f64::from(spec.nodes));
         let cap = rates.clone().sum::<f64>() / (load.visits(spec.replicas, pieces) + passed);
         let hashing = full(&visits);
-        let (lent, lent_cap, hits) = self.lent(load, by, hashing, cap);
+        let (lent, lent_cap, hits) = self.lent(load, by);
         let (visits, _) = self.visits(load, ITEMS_MAX as u64, by);
         let cached = full(&visits).min(cap * CACHED_TIMES_MAX);
         Bounds { cap, hashing, cached, lent, lent_cap, hits }
     }
 
+    /// The most that [`Bounds::lent`] would be for reads if caches held as few of the most popular
+    /// keys as is best.
+    pub(crate) fn lent_at_best(&self, load: &Load) -> f64 {
+        let (mut visits, _) = self.visits(load, 0, self.spec.finding.by);
+        let tails: Vec<usize> = self.controller.map().partitions.iter().map(tail_place).collect();
+        let caches = f64::from(self.spec.cache_count()) * f64::from(self.spec.cache_rate());
+        let all = self.weight_of_all(load.skew);
+        let (mut hits, mut best) = (0.0, 0.0_f64);
+        for (key, home) in (0..u64::from(self.spec.caches.items)).zip(self.homes()) {
+            let share = weight(load.skew, key) / all;
+            let tail = tails.get(home).and_then(|node| visits.get_mut(*node));
+            *tail.expect("homes are in the map") -= share;
+            hits += share;
+            let nodes = (0..self.spec.nodes).map(|node| f64::from(self.spec.rate_of(node)));
+            let full = visits.iter().zip(nodes).map(|(visits, rate)| rate / visits);
+            best = best.max(full.fold(caches / hits, f64::min));
+        }
+        best
+    }
+
     /// What is said of cache nodes in [`Bounds`]. A write of what they hold costs them a service,
     /// too.
-    fn lent(&self, load: &Load, by: Finder, hashing: f64, cap: f64) -> (f64, f64, f64) {
+    fn lent(&self, load: &Load, by: Finder) -> (f64, f64, f64) {
         let count = self.spec.cache_count();
-        if count == 0 {
-            return (hashing, cap, 0.0);
-        }
         let keys = u64::from(count) * u64::from(self.spec.caches.items);
         let held: f64 = (0..keys.min(self.spec.keys)).map(|key| weight(load.skew, key)).sum();
         let held = held / self.weight_of_all(load.skew);
@@ -81,7 +98,8 @@ impl Rack {
         let written = (0..keys.min(self.spec.keys)).map(|key| weight(load.write_skew(), key));
         let written = written.sum::<f64>() / self.weight_of_all(load.write_skew());
         let cache_work = hits + written * load.writes();
-        let caches = f64::from(count) * f64::from(self.spec.cache_rate()) / cache_work;
+        let rate = f64::from(count) * f64::from(self.spec.cache_rate());
+        let caches = if cache_work > 0.0 { rate / cache_work } else { f64::MAX };
         let (visits, _) = self.visits(load, keys, by);
         let rates = (0..self.spec.nodes).map(|node| f64::from(self.spec.rate_of(node)));
         let together = rates.clone().sum::<f64>() / visits.iter().sum::<f64>();
@@ -210,6 +228,11 @@ struct Asked {
     reads: f64,
     writes: f64,
     scans: f64,
+}
+
+/// The node that serves reads of a partition, by its place among all.
+fn tail_place(partition: &Partition) -> usize {
+    usize::from(partition.tail().expect("nothing fails").0)
 }
 
 /// The popularity of a key, whose number is its rank.

@@ -8,7 +8,7 @@ use super::agenda::{Alarm, Event, Unit};
 use super::control::{KEYSPACE, START, cache_incarnation};
 use super::meter::Meter;
 use super::net::{Net, Owner, cache_endpoint, node_endpoint, place_of};
-use super::{Lookup, Rack, RackSpec};
+use super::{Caches, Lookup, Rack, RackSpec};
 use crate::paper::Load;
 use cache::{Cache, CacheConfig, RulePace};
 use cluster::{CacheId, CacheSpec, NodeId, Partition};
@@ -60,16 +60,21 @@ impl RackSpec {
     }
 }
 
+impl Caches {
+    fn rule_pace(self) -> RulePace {
+        RulePace { per_second: self.rules_per_s, remove_within: self.remove_within }
+    }
+}
+
 impl CacheNode {
     pub(super) fn new(index: u16, spec: &RackSpec) -> Self {
         let caches = spec.caches;
-        let pace = RulePace { per_second: caches.rules_per_s, remove_within: caches.remove_within };
         let config = CacheConfig {
             id: CacheId(index),
             incarnation: cache_incarnation(index),
             entries_max: usize::try_from(caches.items).expect("32 bits fit"),
             bytes_max: u64::MAX,
-            rule_pace: pace,
+            rule_pace: caches.rule_pace(),
             admission: caches.learning.admission(),
         };
         let rate = spec.cache_rate();
@@ -89,7 +94,7 @@ impl CacheNode {
     /// Takes a datagram, or loses it if there is no room.
     pub(super) fn arrive(&mut self, now: Instant, net: &mut Net, parcel: u32, free: bool) {
         let work = work_of(&net.slot(parcel).bytes).filter(|_| !free);
-        let Some(work) = work else { return self.handle(now, net, parcel) };
+        let Some(work) = work else { return self.handle(now, net, parcel, 0) };
         let idle = self.service.next_end().is_none();
         if let Err(Full) = self.service.take(now, work, parcel) {
             self.machine.count_drop(DropReason::QueueFull);
@@ -111,14 +116,14 @@ impl CacheNode {
         let counts = meter.covers(now);
         self.served += u64::from(counts);
         let before = self.machine.hits();
-        self.handle(now, net, served.request);
+        self.handle(now, net, served.request, served.waiting);
         self.answered += if counts { self.machine.hits() - before } else { 0 };
         self.plan_end(net);
     }
 
-    fn handle(&mut self, now: Instant, net: &mut Net, parcel: u32) {
+    fn handle(&mut self, now: Instant, net: &mut Net, parcel: u32, waiting: u16) {
         let taken = net.take(parcel);
-        self.machine.handle_packet(now, taken.from, &taken.bytes);
+        self.machine.handle_packet(now, taken.from, waiting, &taken.bytes);
         net.put_back(parcel, taken);
         self.pump(now, net);
     }
@@ -170,6 +175,19 @@ impl Rack {
         self.cache_nodes.iter_mut().for_each(|it| (it.served, it.answered) = (0, 0));
     }
 
+    /// The switch takes changes of rules at this pace from now on.
+    pub(crate) fn set_rule_pace(&mut self, caches: Caches) {
+        let now = self.now;
+        for cache in &mut self.cache_nodes {
+            cache.machine.set_rule_pace(now, caches.rule_pace());
+        }
+    }
+
+    /// Keys that caches hold now.
+    pub(super) fn held_by_caches(&self) -> usize {
+        self.cache_nodes.iter().map(|it| it.machine.len()).sum()
+    }
+
     /// Reads that caches have answered in the window, and how busy the busiest was.
     pub(super) fn counted_caches(&self, window: Duration) -> (u64, f64) {
         let busy = |it: &CacheNode| it.served as f64 / f64::from(it.rate) / window.as_secs_f64();
@@ -193,26 +211,34 @@ impl Rack {
             return;
         }
         self.caches_filled = true;
-        let start = self.now + FOLLOWED_WITHIN;
-        while self.step(start) {}
+        self.wait(FOLLOWED_WITHIN);
         let all = u64::from(self.spec.caches.items) * u64::from(self.spec.cache_count());
-        let reports = self.reports(load, rate, all.min(self.spec.keys));
-        let now = self.now.max(start);
-        self.now = now;
-        for (node, datagrams) in reports {
-            let cache = node.0 % self.spec.cache_count();
-            self.with_cache(cache, |cache, _, net, _| {
-                for datagram in &datagrams {
-                    cache.machine.handle_packet(now, node_endpoint(node.0), datagram);
-                }
-                cache.pump(now, net);
-            });
-        }
         // Nodes answer fetches at their pace, and the switch takes rules at its own.
         let items = f64::from(self.spec.caches.items);
         let fetched = all as f64 / f64::from(self.spec.nodes) / f64::from(self.spec.rate_of(0));
         let ruled = items / f64::from(self.spec.caches.rules_per_s);
-        self.filling_for = Duration::from_secs_f64(ruled + 2.0 * fetched) + FILL_REST;
+        let filling = Duration::from_secs_f64(ruled + 2.0 * fetched) + FILL_REST;
+        // What is not read counts half as much with each second.
+        let told = rate * filling.as_secs_f64().exp2();
+        let reports = self.reports(load, told, all.min(self.spec.keys));
+        let now = self.now;
+        for (node, datagrams) in reports {
+            let cache = node.0 % self.spec.cache_count();
+            self.with_cache(cache, |cache, _, net, _| {
+                for datagram in &datagrams {
+                    cache.machine.handle_packet(now, node_endpoint(node.0), 0, datagram);
+                }
+                cache.pump(now, net);
+            });
+        }
+        self.wait(filling);
+    }
+
+    /// Lets time pass without load.
+    fn wait(&mut self, time: Duration) {
+        let end = self.now + time;
+        while self.step(end) {}
+        self.now = end;
     }
 
     /// What nodes would report of the most popular keys.
@@ -261,4 +287,4 @@ const ASIDE_CABLES: u32 = 4;
 const FOLLOWED_WITHIN: Duration = Duration::from_secs(1);
 
 /// What is left is done within this.
-const FILL_REST: Duration = Duration::from_secs(1);
+const FILL_REST: Duration = Duration::from_millis(500);

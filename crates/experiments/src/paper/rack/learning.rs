@@ -13,7 +13,7 @@ impl Learning {
     /// What a cache does with what it is told of.
     pub(super) fn admission(self) -> Admission {
         match self {
-            Self::Reports => Admission::ByLoad,
+            Self::Reports | Self::Periodic | Self::Instant => Admission::ByLoad,
             Self::EveryRead => Admission::All,
         }
     }
@@ -36,7 +36,7 @@ impl EveryRead {
     /// That of a node, if its cache learns so.
     pub(super) fn of(node: u16, spec: &RackSpec) -> Option<Self> {
         let (count, caches) = (spec.cache_count(), spec.caches);
-        if count == 0 || caches.learning == Learning::Reports {
+        if count == 0 || caches.learning != Learning::EveryRead {
             return None;
         }
         let rate = caches.rules_per_s * TOLD_TIMES / u32::from(spec.nodes.div_ceil(count));

@@ -23,10 +23,11 @@ impl Losses {
 /// How often clients change their rate, as SwitchKV's do.
 const CHANGE_EVERY: Duration = Duration::from_millis(10);
 
-/// What the rate grows by at first when it grows, and what it grows by at most. It doubles as long
-/// as it grows: who has asked far too little is soon near the truth.
-const GROWTH_MIN: f64 = 0.005;
+/// What the rate grows by at first when it grows, and what it grows by at most. After so many
+/// changes it doubles each time: who has asked far too little is soon near the truth.
+const GROWTH_MIN: f64 = 0.0025;
 const GROWTH_MAX: f64 = 0.25;
+const GROWS_FASTER_AFTER: u32 = 20;
 
 /// Nobody asks less than this often in a second.
 const RATE_MIN: f64 = 100.0;
@@ -37,6 +38,8 @@ pub(super) struct RateControl {
     losses: Losses,
     rate: f64,
     growth: f64,
+    /// How often it has grown since it did not.
+    grown: u32,
     /// Requests started and lost up to the last change.
     started: u64,
     lost: u64,
@@ -44,21 +47,24 @@ pub(super) struct RateControl {
 
 impl RateControl {
     pub(super) fn new(losses: Losses, rate: f64) -> Self {
-        Self { losses, rate, growth: GROWTH_MIN, started: 0, lost: 0 }
+        Self { losses, rate, growth: GROWTH_MIN, grown: 0, started: 0, lost: 0 }
     }
 
     /// The next rate, when so many requests were started and so many lost since the last change. If
     /// too many were, it is what was served: the queues before it are full then.
     fn next(&mut self, started: u64, lost: u64) -> f64 {
         let share = lost as f64 / started.max(1) as f64;
+        if share < self.losses.least {
+            self.grown += 1;
+            if self.grown > GROWS_FASTER_AFTER {
+                self.growth = (self.growth * 2.0).min(GROWTH_MAX);
+            }
+            self.rate *= 1.0 + self.growth;
+        } else {
+            (self.grown, self.growth) = (0, GROWTH_MIN);
+        }
         if share > self.losses.most {
             self.rate *= 1.0 - share.min(0.5);
-            self.growth = GROWTH_MIN;
-        } else if share < self.losses.least {
-            self.rate *= 1.0 + self.growth;
-            self.growth = (self.growth * 2.0).min(GROWTH_MAX);
-        } else {
-            self.growth = GROWTH_MIN;
         }
         self.rate = self.rate.max(RATE_MIN);
         self.rate

@@ -26,6 +26,12 @@ impl Pace {
     /// A node serves 100 requests a second then.
     pub const SLOWED_MAX: u32 = 1_000;
 
+    /// How many times slower it is.
+    #[must_use]
+    pub fn times(self) -> u32 {
+        self.slowed.get()
+    }
+
     /// Requests that a node serves in a second.
     #[must_use]
     pub fn node_rate(self) -> u32 {

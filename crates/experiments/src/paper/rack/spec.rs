@@ -122,8 +122,12 @@ pub enum Lookup {
 /// How a cache learns of keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Learning {
-    /// Nodes report what they are asked for most.
+    /// Nodes report what they are asked for most, regularly and at once.
     Reports,
+    /// The former alone.
+    Periodic,
+    /// The latter alone.
+    Instant,
     /// Nodes report whatever they are asked for and the cache takes all of it, as caches do
     /// traditionally (SwitchKV section 4.4).
     EveryRead,

@@ -1,0 +1,132 @@
+//! How many keys a cache holds: fewer than it has room for if it cannot keep up with the reads of
+//! those (SwitchKV section 4.3). Whoever holds the hottest keys alone relieves nodes of most for
+//! what it serves.
+
+use machine::Instant;
+use std::time::Duration;
+
+/// The number of keys that a cache holds at most, by what waits for it.
+#[derive(Debug)]
+pub(crate) struct Limit {
+    /// What it has room for.
+    room: usize,
+    keys: usize,
+    /// The fewest datagrams that have waited at a time in the present interval.
+    least_waiting: Option<u16>,
+    /// How many waited last.
+    last: u16,
+    ends: Instant,
+    /// One in so many keys goes next if there are too many.
+    shed_part: usize,
+}
+
+impl Limit {
+    pub(crate) fn new(now: Instant, room: usize) -> Self {
+        let ends = now + INTERVAL;
+        Self { room, keys: room, least_waiting: None, last: 0, ends, shed_part: SHED_PART_FIRST }
+    }
+
+    pub(crate) fn keys(&self) -> usize {
+        self.keys
+    }
+
+    /// So many datagrams wait. Those of one batch come with one less behind each of them, down to
+    /// none: the first of them alone says how much has come meanwhile.
+    pub(crate) fn see(&mut self, waiting: u16) {
+        let is_of_batch = self.last.checked_sub(1) == Some(waiting);
+        self.last = waiting;
+        if !is_of_batch {
+            self.least_waiting = Some(self.least_waiting.map_or(waiting, |it| it.min(waiting)));
+        }
+    }
+
+    /// When the present interval ends.
+    pub(crate) fn due(&self) -> Instant {
+        self.ends
+    }
+
+    /// The present interval is over, with so many keys held. If something has waited all the time,
+    /// there are too many of them: more and more go, as long as that is so.
+    pub(crate) fn end_interval(&mut self, now: Instant, held: usize) {
+        self.ends = now + INTERVAL;
+        match self.least_waiting.take() {
+            Some(MUCH_WAITING..) => {
+                self.keys = held - held.div_ceil(self.shed_part);
+                self.shed_part = (self.shed_part / 2).max(SHED_PART_LAST);
+            }
+            // It could bear a few more.
+            None | Some(0) => {
+                self.keys = (self.keys + self.keys / GROWTH_PART + 1).min(self.room);
+                self.shed_part = SHED_PART_FIRST;
+            }
+            Some(_) => self.shed_part = SHED_PART_FIRST,
+        }
+    }
+}
+
+/// How often it is looked at.
+const INTERVAL: Duration = Duration::from_millis(100);
+
+/// A queue that is never shorter than this for as long does not come from bursts.
+const MUCH_WAITING: u16 = 16;
+
+/// One in so many keys goes first, and one in so many at most.
+const SHED_PART_FIRST: usize = 32;
+const SHED_PART_LAST: usize = 4;
+
+/// One in so many is added when nothing waits.
+const GROWTH_PART: usize = 64;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The share of ten thousand keys that a cache holds in the end which can serve reads of the
+    /// hottest `bears`.
+    fn held(bears: usize) -> usize {
+        let mut now = Instant::from_unix_ms(0);
+        let mut limit = Limit::new(now, 10_000);
+        for _ in 0..400 {
+            limit.see(if limit.keys() > bears { 100 } else { 0 });
+            now = now + INTERVAL;
+            assert_eq!(limit.due(), now);
+            limit.end_interval(now, limit.keys());
+        }
+        limit.keys()
+    }
+
+    #[test]
+    fn it_comes_to_what_the_cache_can_bear_and_stays_there() {
+        for bears in [50, 300, 2_000, 9_000] {
+            let held = held(bears);
+            assert!((bears * 9 / 10..=bears * 11 / 10).contains(&held), "{held} of {bears}");
+        }
+        assert_eq!(held(20_000), 10_000);
+    }
+
+    #[test]
+    fn a_burst_sheds_nothing() {
+        let mut now = Instant::from_unix_ms(0);
+        let mut limit = Limit::new(now, 1_000);
+        for _ in 0..10 {
+            [500, 40, 1, 300].into_iter().for_each(|waiting| limit.see(waiting));
+            now = now + INTERVAL;
+            limit.end_interval(now, 1_000);
+        }
+        assert_eq!(limit.keys(), 1_000);
+    }
+
+    #[test]
+    fn a_batch_that_is_full_each_time_says_that_there_is_too_much_and_a_small_one_that_there_is_not()
+     {
+        for (sizes, keys) in [([64_u16, 64, 64], 968), ([64, 3, 64], 1_000)] {
+            let now = Instant::from_unix_ms(0);
+            let mut limit = Limit::new(now, 1_000);
+            for size in sizes {
+                (0..size).rev().for_each(|waiting| limit.see(waiting));
+            }
+            limit.end_interval(now + INTERVAL, 1_000);
+            assert_eq!(limit.keys(), keys, "{sizes:?}");
+        }
+    }
+}
