@@ -11,8 +11,9 @@ pub(crate) struct Limit {
     /// What it has room for.
     room: usize,
     keys: usize,
-    /// The fewest datagrams that have waited at a time in the present interval.
-    least_waiting: Option<u16>,
+    /// How often it was seen in the present interval how many wait, and how often those were many.
+    seen: u32,
+    seen_many: u32,
     /// How many waited last.
     last: u16,
     ends: Instant,
@@ -23,7 +24,7 @@ pub(crate) struct Limit {
 impl Limit {
     pub(crate) fn new(now: Instant, room: usize) -> Self {
         let ends = now + INTERVAL;
-        Self { room, keys: room, least_waiting: None, last: 0, ends, shed_part: SHED_PART_FIRST }
+        Self { room, keys: room, seen: 0, seen_many: 0, last: 0, ends, shed_part: SHED_PART_FIRST }
     }
 
     pub(crate) fn keys(&self) -> usize {
@@ -36,7 +37,8 @@ impl Limit {
         let is_of_batch = self.last.checked_sub(1) == Some(waiting);
         self.last = waiting;
         if !is_of_batch {
-            self.least_waiting = Some(self.least_waiting.map_or(waiting, |it| it.min(waiting)));
+            self.seen += 1;
+            self.seen_many += u32::from(waiting >= MANY_WAITING);
         }
     }
 
@@ -45,21 +47,20 @@ impl Limit {
         self.ends
     }
 
-    /// The present interval is over, with so many keys held. If something has waited all the time,
-    /// there are too many of them: more and more go, as long as that is so.
+    /// The present interval is over, with so many keys held. If there were too many of them, some
+    /// go, and more as long as that is so. If there could be more, there may be a few.
     pub(crate) fn end_interval(&mut self, now: Instant, held: usize) {
         self.ends = now + INTERVAL;
-        match self.least_waiting.take() {
-            Some(MUCH_WAITING..) => {
-                self.keys = held - held.div_ceil(self.shed_part);
-                self.shed_part = (self.shed_part / 2).max(SHED_PART_LAST);
-            }
-            // It could bear a few more.
-            None | Some(0) => {
-                self.keys = (self.keys + self.keys / GROWTH_PART + 1).min(self.room);
-                self.shed_part = SHED_PART_FIRST;
-            }
-            Some(_) => self.shed_part = SHED_PART_FIRST,
+        let percent = self.seen_many * 100 / self.seen.max(1);
+        (self.seen, self.seen_many) = (0, 0);
+        if percent >= FULL_PERCENT {
+            self.keys = held - held.div_ceil(self.shed_part);
+            self.shed_part = (self.shed_part / 2).max(SHED_PART_LAST);
+            return;
+        }
+        self.shed_part = SHED_PART_FIRST;
+        if percent < FREE_PERCENT {
+            self.keys = (self.keys + self.keys / GROWTH_PART + 1).min(self.room);
         }
     }
 }
@@ -67,8 +68,13 @@ impl Limit {
 /// How often it is looked at.
 const INTERVAL: Duration = Duration::from_millis(100);
 
-/// A queue that is never shorter than this for as long does not come from bursts.
-const MUCH_WAITING: u16 = 16;
+/// So many that wait are many. Where datagrams come one by one at random, as many wait every fourth
+/// time if the cache is busy for 96 % of the time, and hardly ever below 90 %.
+const MANY_WAITING: u16 = 16;
+
+/// A cache is full if many wait this often or more, and has room for more if they do so less often.
+const FULL_PERCENT: u32 = 25;
+const FREE_PERCENT: u32 = 5;
 
 /// One in so many keys goes first, and one in so many at most.
 const SHED_PART_FIRST: usize = 32;
@@ -109,7 +115,7 @@ mod tests {
         let mut now = Instant::from_unix_ms(0);
         let mut limit = Limit::new(now, 1_000);
         for _ in 0..10 {
-            [500, 40, 1, 300].into_iter().for_each(|waiting| limit.see(waiting));
+            [500, 1, 3, 0, 300, 0, 2, 4, 1, 0].into_iter().for_each(|waiting| limit.see(waiting));
             now = now + INTERVAL;
             limit.end_interval(now, 1_000);
         }
@@ -119,7 +125,7 @@ mod tests {
     #[test]
     fn a_batch_that_is_full_each_time_says_that_there_is_too_much_and_a_small_one_that_there_is_not()
      {
-        for (sizes, keys) in [([64_u16, 64, 64], 968), ([64, 3, 64], 1_000)] {
+        for (sizes, keys) in [([64_u16; 9], 968), ([64, 3, 3, 8, 3, 3, 2, 4, 3], 1_000)] {
             let now = Instant::from_unix_ms(0);
             let mut limit = Limit::new(now, 1_000);
             for size in sizes {
