@@ -13,7 +13,7 @@ mod track;
 
 use cluster::{HotKey, KeyspaceId};
 use frequencies::Found;
-pub(crate) use frequencies::Use;
+pub use frequencies::{Frequencies, Use};
 use machine::Instant;
 use std::collections::BTreeMap;
 use std::time::Duration;

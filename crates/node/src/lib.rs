@@ -23,7 +23,7 @@ mod shard;
 mod tests;
 mod verify;
 
-pub use heat::{ALERT_REST, HOT_MAX};
+pub use heat::{ALERT_REST, Frequencies, HOT_MAX, Use};
 pub use node::{Node, NodeConfig};
 pub use replica::big::parts::PartTimes;
 pub use shard::counters::Counters;
