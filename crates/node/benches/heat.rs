@@ -1,9 +1,9 @@
-//! What it costs to count a request by its key:
+//! What it costs to count a request by its key, and to log it for bursts:
 //! `cargo bench -p keyway-node --bench heat [-- --json]`.
 
 use cluster::KeyspaceId;
 use machine::Rng;
-use node::{Frequencies, Use};
+use node::{Frequencies, Recent, TrackerConfig, Use};
 use serde_json::json;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -15,6 +15,7 @@ const REQUESTS: usize = 20_000;
 /// The best of so many rounds is what it costs; the others also measure the neighbours.
 const ROUNDS: u32 = 300;
 const SPACE: KeyspaceId = KeyspaceId(1);
+const START: machine::Instant = machine::Instant(0);
 
 /// Who is asked for.
 #[derive(Clone, Copy)]
@@ -47,30 +48,39 @@ fn main() {
     if !json {
         println!("{REQUESTS} reads of {KEYS} keys of 16 bytes, best of {ROUNDS} rounds");
     }
+    let log_len = TrackerConfig::default().instant.map_or(0, |it| it.last);
     for (name, stream) in Stream::ALL {
         let keys = stream.keys();
         let mut frequencies = Frequencies::default();
-        let count_ns = best(|| {
-            frequencies.clear();
-            keys.iter().for_each(|index| count(&mut frequencies, *index));
+        let count_ns = best(&keys, |place, keyhash, key| {
+            if place == 0 {
+                frequencies.clear();
+            }
+            black_box(frequencies.see(SPACE, keyhash, key, Use::Read));
+        });
+        let mut recent = Recent::new(START, log_len);
+        let log_ns = best(&keys, |_, keyhash, key| {
+            black_box(recent.see(START, SPACE, keyhash, key));
         });
         if json {
-            let row = json!({ "benchmark": "heat", "stream": name, "count_ns": count_ns });
+            let row = json!({
+                "benchmark": "heat", "stream": name, "count_ns": count_ns, "log_ns": log_ns,
+            });
             println!("{row}");
         } else {
-            println!("{name:8} {count_ns:6.1} ns to count one");
+            println!("{name:8} {count_ns:6.1} ns to count one, {log_ns:6.1} ns to log it");
         }
     }
 }
 
-fn count(frequencies: &mut Frequencies, index: u64) {
-    let hash = machine::mix(index);
-    let key = (u128::from(hash) << 64 | u128::from(index)).to_be_bytes();
-    black_box(frequencies.see(SPACE, hash, &key, Use::Read));
-}
-
-/// Nanoseconds of the best round, for each request.
-fn best(mut round: impl FnMut()) -> f64 {
+/// Nanoseconds of the best round, for each request. Each is given its place, keyhash and key.
+fn best(keys: &[u64], mut see: impl FnMut(usize, u64, &[u8])) -> f64 {
+    let mut round = || {
+        for (place, index) in keys.iter().enumerate() {
+            let hash = machine::mix(*index);
+            see(place, hash, &(u128::from(hash) << 64 | u128::from(*index)).to_be_bytes());
+        }
+    };
     let rounds = (0..ROUNDS).map(|_| time(&mut round));
     let least = rounds.min().expect("there is a round");
     least.as_nanos() as f64 / REQUESTS as f64

@@ -19,6 +19,7 @@
 
 use cluster::{HotKey, KeyspaceId};
 use hashbrown::HashTable;
+use machine::per_second;
 use std::iter::successors;
 use std::time::Duration;
 
@@ -86,12 +87,8 @@ pub(crate) struct Found<'a> {
 impl Found<'_> {
     /// The key with its rates, if so often is in so much time.
     pub(super) fn rated(&self, time: Duration) -> HotKey {
-        let nanos = time.as_nanos().max(1);
         let counts = [self.reads, self.writes, self.steps, self.home_only];
-        let [reads, writes, steps, home_only] = counts.map(|count| {
-            let per_second = u128::from(count) * 1_000_000_000 / nanos;
-            u64::try_from(per_second).unwrap_or(u64::MAX)
-        });
+        let [reads, writes, steps, home_only] = counts.map(|count| per_second(count.into(), time));
         let (keyspace, key) = (self.keyspace, self.key.to_vec());
         HotKey { keyspace, key, reads, writes, steps, home_only, missed: 0 }
     }

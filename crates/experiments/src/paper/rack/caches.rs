@@ -13,6 +13,7 @@ use crate::paper::Load;
 use cache::{Cache, CacheConfig, RulePace};
 use cluster::{CacheId, CacheSpec, NodeId, Partition};
 use machine::{Full, Instant, Service, Work};
+use node::TrackerConfig;
 use std::collections::BTreeMap;
 use std::num::NonZero;
 use std::time::Duration;
@@ -59,6 +60,7 @@ impl CacheNode {
             entries_max: usize::try_from(caches.items).expect("32 bits fit"),
             bytes_max: u64::MAX,
             rule_pace: pace,
+            metric: TrackerConfig::default().metric,
         };
         let rate = spec.cache_rate();
         Self {

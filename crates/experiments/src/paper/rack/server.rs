@@ -10,7 +10,7 @@ use client::Coordinator;
 use cluster::StoreId;
 use machine::{Full, Instant, Served, Service};
 use node::engine::memory::MemoryEngine;
-use node::{ALERT_REST, Node, NodeConfig};
+use node::{ALERT_REST, Node, NodeConfig, TrackerConfig};
 use std::num::NonZero;
 use wire::Endpoint;
 
@@ -35,7 +35,8 @@ pub(super) struct Server {
 impl Server {
     pub(super) fn new(index: u16, spec: &RackSpec) -> Self {
         let rate = spec.rate_of(index);
-        let config = NodeConfig { shard: 0, shards: 1, incarnation: node_incarnation(index), rate };
+        let (incarnation, tracker) = (node_incarnation(index), TrackerConfig::default());
+        let config = NodeConfig { shard: 0, shards: 1, incarnation, rate, tracker };
         let engine = MemoryEngine::new(StoreId(u64::from(index) + 1));
         Self {
             index,
