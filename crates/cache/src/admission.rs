@@ -1,4 +1,4 @@
-//! Which keys are worth a place (SwitchKV section 3.2.3): all, while there is room; else those that
+//! Which keys are worth a place (SwitchKV section 3.2.1): all, while there is room; else those that
 //! are asked for more than most of those that are held, in the place of one that is asked for
 //! little.
 

@@ -10,9 +10,8 @@ use cluster::{
     CacheId, CacheTables, Incarnation, KeyspaceId, MaybeMutant, Mutant, NodeId, NodeSpec,
     PartitionId,
 };
-use machine::{Datagram, Instant, Outbox, Rng};
+use machine::{Datagram, Instant, LoadMetric, Outbox, Rng};
 use std::collections::BTreeMap;
-use std::time::Duration;
 use wire::{
     Body, CacheAnswerBody, CacheCopy, CacheMessage, CacheRenewBody, CacheReports, CacheRules, Code,
     DropReason, Endpoint, Fields, HEADER_LEN, Header, LoanNumber, Op, Packet, Version, hop_flag,
@@ -33,6 +32,8 @@ pub struct CacheConfig {
     pub rule_pace: RulePace,
     /// Which keys it takes when it is full.
     pub admission: Admission,
+    /// How it reckons what the keys that it holds are worth: as nodes do that report others.
+    pub metric: LoadMetric,
 }
 
 /// A cache node.
@@ -52,7 +53,8 @@ pub struct Cache {
     pub(crate) nonce: u64,
     /// When keys are to be asked for next, if any may lack.
     next_fetch: Option<Instant>,
-    second_ends: Instant,
+    /// When the present segment of the metric began.
+    segment_began: Instant,
     rng: Rng,
     pub(crate) counters: Counters,
     dropped: Vec<u64>,
@@ -85,7 +87,7 @@ impl Cache {
             limit: Limit::new(now, config.entries_max),
             nonce: 0,
             next_fetch: None,
-            second_ends: now + SECOND,
+            segment_began: now,
             rng: Rng::new(config.incarnation.0).fork("cache"),
             counters: Counters::default(),
             dropped: vec![0; 256],
@@ -361,9 +363,9 @@ impl Cache {
 
     /// The instant named by [`poll_timeout`](Self::poll_timeout) has come.
     pub fn handle_timeout(&mut self, now: Instant) {
-        if now >= self.second_ends {
-            self.second_ends = now + SECOND;
-            self.slots.end_second();
+        if now >= self.segment_ends() {
+            self.slots.end_segment(&self.config.metric, now.since(self.segment_began));
+            self.segment_began = now;
         }
         if now >= self.limit.due() {
             self.limit.end_interval(now, self.slots.len());
@@ -382,6 +384,10 @@ impl Cache {
         }
         self.fetch(now);
         self.tell_rules(now);
+    }
+
+    fn segment_ends(&self) -> Instant {
+        self.segment_began + self.config.metric.segment
     }
 
     fn renew(&mut self, lender: &Lender, nonce: u64) {
@@ -432,7 +438,7 @@ impl Cache {
     pub fn poll_timeout(&self) -> Option<Instant> {
         self.tables.as_ref()?;
         let known = [self.volumes.due(), self.next_fetch].into_iter().flatten();
-        known.chain([self.second_ends, self.limit.due(), self.rules.due()]).min()
+        known.chain([self.segment_ends(), self.limit.due(), self.rules.due()]).min()
     }
 
     /// The next datagram to send.
@@ -454,6 +460,3 @@ impl Cache {
         self.mutant = MaybeMutant::of(mutant);
     }
 }
-
-/// How often it is looked at how much each key is read.
-const SECOND: Duration = Duration::from_secs(1);

@@ -3,8 +3,11 @@
 //! A switch takes few changes in a second. New rules come first, for each of them relieves a node;
 //! rules of keys that are gone cost a cache a miss, and wait, but not for ever.
 
+mod queue;
+
 use cluster::KeyspaceId;
 use machine::Instant;
+use queue::Queue;
 use std::collections::VecDeque;
 use std::time::Duration;
 use wire::{CACHE_RULES_MAX, CacheRuleBody};
@@ -28,8 +31,9 @@ pub(crate) struct Rules {
     /// told.
     first: u64,
     told: VecDeque<CacheRuleBody>,
-    to_add: VecDeque<Rule>,
-    to_remove: VecDeque<(Instant, Rule)>,
+    to_add: Queue<()>,
+    /// With when each was found to be of no use.
+    to_remove: Queue<Instant>,
     /// Changes that may be told now, in thousandths.
     allowed: u64,
     counted_at: Instant,
@@ -49,8 +53,8 @@ impl Rules {
             stream: now.0,
             first: 0,
             told: VecDeque::new(),
-            to_add: VecDeque::new(),
-            to_remove: VecDeque::new(),
+            to_add: Queue::default(),
+            to_remove: Queue::default(),
             allowed: 0,
             counted_at: now,
             heard_at: None,
@@ -67,20 +71,16 @@ impl Rules {
 
     /// Reads of a key are to come here.
     pub(crate) fn add(&mut self, rule: Rule) {
-        let before = self.to_remove.len();
-        self.to_remove.retain(|(_, it)| *it != rule);
-        if self.to_remove.len() == before {
-            self.to_add.push_back(rule);
+        if !self.to_remove.take(&rule) {
+            self.to_add.push(rule, ());
             self.next = self.next.min(self.told_at + TELL_EVERY);
         }
     }
 
     /// Reads of a key need not come here any more.
     pub(crate) fn remove(&mut self, now: Instant, rule: Rule) {
-        let before = self.to_add.len();
-        self.to_add.retain(|it| *it != rule);
-        if self.to_add.len() == before {
-            self.to_remove.push_back((now, rule));
+        if !self.to_add.take(&rule) {
+            self.to_remove.push(rule, now);
         }
     }
 
@@ -89,7 +89,8 @@ impl Rules {
         (self.stream, self.first) = ((self.stream + 1).max(now.0), 0);
         self.told.clear();
         self.to_remove.clear();
-        self.to_add = rules.collect();
+        self.to_add.clear();
+        rules.for_each(|rule| self.to_add.push(rule, ()));
         self.next = now;
     }
 
@@ -144,14 +145,14 @@ impl Rules {
     /// go.
     fn next_change(&mut self, now: Instant) -> Option<CacheRuleBody> {
         self.allowed.checked_sub(1_000)?;
-        let late = |(since, _): &(Instant, Rule)| *since + self.pace.remove_within <= now;
-        let removed = if self.to_remove.front().is_some_and(late) || self.to_add.is_empty() {
-            self.to_remove.pop_front().map(|(_, rule)| (0, rule))
+        let late = |(_, since): &(Rule, Instant)| *since + self.pace.remove_within <= now;
+        let removed = if self.to_remove.first().is_some_and(late) || self.to_add.is_empty() {
+            self.to_remove.pop().map(|rule| (0, rule))
         } else {
             None
         };
         let (adds, (keyspace, keyhash)) =
-            removed.or_else(|| self.to_add.pop_front().map(|rule| (1, rule)))?;
+            removed.or_else(|| self.to_add.pop().map(|rule| (1, rule)))?;
         self.allowed -= 1_000;
         Some(CacheRuleBody { adds, keyspace: keyspace.0, keyhash })
     }

@@ -4,7 +4,7 @@ use crate::volumes::Lender;
 use cluster::{KeyspaceId, NodeId, PartitionId};
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry as Found;
-use machine::{Instant, Rng};
+use machine::{Instant, LoadMetric, Rng, per_second};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use wire::{LoanNumber, Version};
@@ -61,7 +61,7 @@ pub(crate) struct Slot {
     pub(crate) state: State,
     /// Whether the switch was told, or will be.
     pub(crate) has_rule: bool,
-    /// Reads in the present second.
+    /// Reads in the present segment.
     pub(crate) hits: u32,
     /// Reads per second that it is worth, in thousandths.
     load: u64,
@@ -225,12 +225,11 @@ impl Slots {
         next.map(|at| at.max(now + FETCH_PAUSE))
     }
 
-    /// A second is over: what each key is worth is half of what it was before and half of what was
-    /// read in it (SwitchKV section 3.2.1).
-    pub(crate) fn end_second(&mut self) {
+    /// A segment that has lasted so long is over: what each key is worth is reckoned anew.
+    pub(crate) fn end_segment(&mut self, metric: &LoadMetric, lasted: Duration) {
         for slot in self.slots.iter_mut() {
-            slot.load = slot.load / 2 + u64::from(slot.hits) * 500;
-            slot.hits = 0;
+            let rate = per_second(u64::from(slot.hits) * 1_000, lasted);
+            (slot.load, slot.hits) = (metric.blend(slot.load, rate), 0);
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::*;
 use cluster::{CacheId, CacheTables, ClusterId, Incarnation, NodeId, NodeSpec};
-use machine::Instant;
+use machine::{Instant, LoadMetric};
 use std::time::Duration;
 use wire::{
     Body, CacheCopy, CacheGrantBody, CacheLoanBody, CacheMessage, CacheRecallBody, CacheReportBody,
@@ -11,6 +11,7 @@ use wire::{
 };
 
 const MS: Duration = Duration::from_millis(1);
+const METRIC: LoadMetric = LoadMetric { segment: Duration::from_millis(200), newest_permille: 250 };
 const LENDER: u64 = 77;
 const ME: u64 = 5;
 const KEY: &[u8] = b"k";
@@ -36,6 +37,7 @@ impl Bench {
             bytes_max: 1 << 20,
             rule_pace: RulePace { per_second: 10_000, remove_within: MS * 100 },
             admission: Admission::ByLoad,
+            metric: METRIC,
         };
         let mut bench = Self { now, cache: Cache::new(config, now), said: Vec::new() };
         let node = |id| NodeSpec { id: NodeId(id), endpoint: port(100 + id), shards: 1 };
@@ -314,6 +316,28 @@ fn a_full_cache_makes_room_for_what_is_read_more_and_says_so_to_the_tail() {
     bench.asked();
     assert_eq!(bench.answered(), (1, false));
     assert_eq!(bench.read(KEY), None);
+}
+
+#[test]
+fn what_a_key_is_worth_is_reckoned_as_nodes_reckon_what_they_report() {
+    let mut bench = Bench::new(1);
+    bench.pass(METRIC.segment);
+    bench.report(KEY, 100);
+    let asked = bench.asked();
+    bench.lend(asked, (1, 1), 1, KEY, b"one");
+    bench.follow_rules();
+    (0..120).for_each(|_| assert!(bench.read(KEY).is_some()));
+    bench.pass(METRIC.segment - MS * 11);
+    let worth = |bench: &Bench| bench.cache.slots.iter().map(crate::slots::Slot::load).next();
+    assert_eq!(worth(&bench), Some(100), "the segment is not over");
+    bench.pass(MS);
+    assert_eq!(worth(&bench), Some(225), "600 in a second count a quarter");
+    bench.follow_rules();
+    bench.said.clear();
+    bench.report(b"other", 270);
+    assert!(bench.said.is_empty(), "that is not a fifth more");
+    bench.report(b"other", 271);
+    assert_eq!(bench.cache.slots.iter().map(|it| &*it.key.bytes).collect::<Vec<_>>(), [b"other"]);
 }
 
 #[test]

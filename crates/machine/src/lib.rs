@@ -1,6 +1,6 @@
 //! What Keyway's sans-IO machines (switch, node, client, controller) have in common: time,
-//! datagrams on their way out, seeded randomness and retransmission timers; and the slow server
-//! that drivers put before a node when its rate is limited.
+//! datagrams on their way out, seeded randomness and retransmission timers; how loads of keys are
+//! reckoned; and the slow server that drivers put before a node when its rate is limited.
 //!
 //! The contract of every machine:
 //!
@@ -11,6 +11,7 @@
 //! 4. The same calls in the same order give the same outputs, bit for bit: no clock, no socket, no
 //!    thread, no randomness but a [`Rng`] handed in, no iteration in the order of a random hash.
 
+mod load;
 mod outbox;
 mod retransmissions;
 mod rng;
@@ -18,6 +19,7 @@ mod rtt;
 mod service;
 mod time;
 
+pub use load::{LoadMetric, per_second};
 pub use outbox::{Datagram, Outbox};
 pub use retransmissions::Retransmissions;
 pub use rng::{Rng, mix};

@@ -8,6 +8,7 @@ use model::lent;
 use model::split;
 use model::{Bug, ReturnBug, Scope, Verdict, exhaust, hunt, hunt_return, stuck};
 use std::fmt;
+use std::num::NonZero;
 use std::process::ExitCode;
 
 /// Visits every state of the model within the named bounds.
@@ -40,19 +41,30 @@ struct Options {
     #[arg(long, conflicts_with_all = ["stuck", "fences", "disks", "delegated", "splits"])]
     lent: bool,
     /// Threads of the checker.
-    #[arg(long, default_value_t = 2)]
-    threads: usize,
+    #[arg(long, default_value = "2")]
+    threads: NonZero<usize>,
 }
 
 fn main() -> ExitCode {
-    let options = Options::parse();
-    let holds = if options.fences {
+    match look(&Options::parse()) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Looks into the model that is asked for; says whether all is well.
+fn look(options: &Options) -> Result<bool, NoSuchScope> {
+    if options.fences {
         let scopes = fence::Scope::everyday();
-        look_into(&options, (scopes, |it| it.name), fence::Bug::ALL, fence::exhaust, fence::hunt)
+        look_into(options, (scopes, |it| it.name), fence::Bug::ALL, fence::exhaust, fence::hunt)
     } else if options.disks {
         let scopes = if options.long { durable::Scope::long() } else { durable::Scope::everyday() };
         look_into(
-            &options,
+            options,
             (scopes, |it| it.name),
             durable::Bug::ALL,
             durable::exhaust,
@@ -62,7 +74,7 @@ fn main() -> ExitCode {
         let scopes =
             if options.long { delegated::Scope::long() } else { delegated::Scope::everyday() };
         look_into(
-            &options,
+            options,
             (scopes, |it| it.name),
             delegated::Bug::ALL,
             delegated::exhaust,
@@ -70,27 +82,53 @@ fn main() -> ExitCode {
         )
     } else if options.splits {
         let scopes = if options.long { split::Scope::long() } else { split::Scope::everyday() };
-        look_into(&options, (scopes, |it| it.name), split::Bug::ALL, split::exhaust, split::hunt)
+        look_into(options, (scopes, |it| it.name), split::Bug::ALL, split::exhaust, split::hunt)
     } else if options.lent {
         let scopes = if options.long { lent::Scope::long() } else { lent::Scope::everyday() };
-        look_into(&options, (scopes, |it| it.name), lent::Bug::ALL, lent::exhaust, lent::hunt)
+        look_into(options, (scopes, |it| it.name), lent::Bug::ALL, lent::exhaust, lent::hunt)
     } else if options.bugs {
-        ReturnBug::ALL.into_iter().for_each(tell_return);
-        Bug::all().into_iter().filter(|bug| tell(&bug.name(), &hunt(*bug))).count() == 0
+        let returns = ReturnBug::ALL.into_iter().filter(|bug| !tell_return(*bug)).count();
+        let missed = Bug::all().into_iter().filter(|bug| tell(&bug.name(), &hunt(*bug))).count();
+        Ok(returns + missed == 0)
     } else {
         let scopes = if options.long { Scope::long() } else { Scope::everyday() };
-        let part = options.scope.unwrap_or_default();
-        let named = scopes.iter().filter(|scope| scope.name.contains(&part));
-        let failed = named.filter(|scope| {
+        let failed = options.named(scopes, |it| it.name)?.into_iter().filter(|scope| {
             if options.stuck {
                 !goes_on(scope)
             } else {
-                !tell(scope.name, &exhaust(scope, options.threads))
+                !tell(scope.name, &exhaust(scope, options.threads.get()))
             }
         });
-        failed.count() == 0
-    };
-    if holds { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+        Ok(failed.count() == 0)
+    }
+}
+
+/// No bounds have a name with what was asked for in it.
+#[derive(Debug)]
+struct NoSuchScope {
+    part: String,
+    names: Vec<&'static str>,
+}
+
+impl fmt::Display for NoSuchScope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "no bounds have {:?} in their names, which are:", self.part)?;
+        self.names.iter().try_for_each(|name| write!(f, "\n  {name}"))
+    }
+}
+
+impl Options {
+    /// Those of the bounds that are asked for.
+    fn named<S>(
+        &self,
+        scopes: Vec<S>,
+        name: fn(&S) -> &'static str,
+    ) -> Result<Vec<S>, NoSuchScope> {
+        let part = self.scope.as_deref().unwrap_or_default();
+        let names = scopes.iter().map(name).collect();
+        let named: Vec<S> = scopes.into_iter().filter(|scope| name(scope).contains(part)).collect();
+        if named.is_empty() { Err(NoSuchScope { part: part.to_owned(), names }) } else { Ok(named) }
+    }
 }
 
 /// Tells what the checker found in one of the models, within its bounds or of its bugs, and whether
@@ -101,14 +139,15 @@ fn look_into<S, B: Copy + fmt::Debug, A: fmt::Display>(
     bugs: impl IntoIterator<Item = B>,
     exhaust: fn(&S, usize) -> Verdict<A>,
     hunt: fn(B) -> Verdict<A>,
-) -> bool {
+) -> Result<bool, NoSuchScope> {
     if options.bugs {
         let missed = bugs.into_iter().filter(|bug| tell(&format!("{bug:?}"), &hunt(*bug)));
-        return missed.count() == 0;
+        return Ok(missed.count() == 0);
     }
-    let part = options.scope.as_deref().unwrap_or_default();
-    let named = scopes.iter().filter(|scope| name(scope).contains(part));
-    named.filter(|scope| !tell(name(scope), &exhaust(scope, options.threads))).count() == 0
+    let named = options.named(scopes, name)?;
+    let threads = options.threads.get();
+    let failed = named.iter().filter(|scope| !tell(name(scope), &exhaust(scope, threads)));
+    Ok(failed.count() == 0)
 }
 
 /// Tells what the checker found, and whether all is well.
@@ -125,10 +164,14 @@ fn tell<A: fmt::Display>(name: &str, verdict: &Verdict<A>) -> bool {
     unreached.is_empty()
 }
 
-/// Tells what a broken rule of comparing members that came back does.
-fn tell_return(bug: ReturnBug) {
-    let Some((scope, story)) = hunt_return(bug) else { return println!("{bug:?}: not found") };
+/// Tells what a broken rule of comparing members that came back does, and whether that was found.
+fn tell_return(bug: ReturnBug) -> bool {
+    let Some((scope, story)) = hunt_return(bug) else {
+        println!("{bug:?}: not found");
+        return false;
+    };
     print!("{bug:?}, in {scope}: broken after {} steps\n{story}", story.0.len());
+    true
 }
 
 /// Tells whether every request can be answered from every state.
@@ -139,4 +182,27 @@ fn goes_on(scope: &Scope) -> bool {
         print!("  stuck after {} steps:\n{story}", story.0.len());
     }
     story.is_none()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_no_bounds_have_is_an_error_that_says_which_there_are() {
+        for model in ["--fences", "--disks", "--delegated", "--splits", "--lent", "--stuck"] {
+            let options = Options::parse_from(["keyway-model", model, "nothing has this name"]);
+            let error = look(&options).expect_err("nothing is looked into");
+            assert!(!error.names.is_empty(), "{model}");
+            let said = error.to_string();
+            assert!(error.names.iter().all(|name| said.contains(name)), "{said}");
+        }
+    }
+
+    #[test]
+    fn a_part_of_a_name_suffices() {
+        let options = Options::parse_from(["keyway-model", "--lent", "batch"]);
+        let named = options.named(lent::Scope::everyday(), |it| it.name).unwrap();
+        assert_eq!(named.iter().map(|it| it.name).collect::<Vec<_>>(), ["a batch"]);
+    }
 }

@@ -1,4 +1,6 @@
-//! Which keys of a shard are asked for most: the load tracker of SwitchKV section 3.2.1.
+//! Which keys of a shard are asked for most: the load tracker of SwitchKV section 3.2.1, and the
+//! log of section 3.2.2 ([`Recent`]), by which it is known at once. What the controller is told is
+//! [`Heat`]; what caches are told is made of the same parts, in `lending`.
 //!
 //! Time is cut into segments. In each, a space-saving counter finds the keys with the most
 //! requests; at its end they are blended into the list of hot keys, in which what is past counts
@@ -9,16 +11,18 @@
 //! only that it may be; and in long ones, made of the short, which say how much the little is.
 
 mod frequencies;
+mod recent;
 mod track;
 
 use cluster::{HotKey, KeyspaceId};
 use frequencies::Found;
-pub(crate) use frequencies::Use;
-use machine::Instant;
+pub use frequencies::{Frequencies, Use};
+use machine::{Instant, LoadMetric};
+pub use recent::{Recent, Seen};
 use std::collections::BTreeMap;
 use std::time::Duration;
 pub use track::HOT_MAX;
-use track::Track;
+pub(crate) use track::Track;
 
 /// The hot keys of a shard.
 #[derive(Debug)]
@@ -51,7 +55,7 @@ struct Misses {
 impl Heat {
     /// That of a shard that can serve so many requests per second; 0: it does not say.
     pub(crate) fn new(now: Instant, rate: u32) -> Self {
-        let (quick, steady) = (Track::new(now), Track::new(now));
+        let [quick, steady] = [QUICK, STEADY].map(|metric| Track::new(now, metric, HOT_MAX));
         let burst_min = match rate / BURST_PART {
             _ if rate == 0 => BURST_MIN,
             much => much.clamp(BURST_LEAST, BURST_MIN),
@@ -159,7 +163,7 @@ impl Heat {
     pub(crate) fn end_segment(&mut self, now: Instant) {
         self.steady.segment.add(&self.quick.segment);
         self.quick.end_segment(now);
-        if self.steady.lasts(now) >= STEADY_SEGMENT {
+        if now >= self.steady.ends() {
             self.steady.end_segment(now);
         }
         let [present, last] = &mut self.missed;
@@ -186,9 +190,13 @@ const SEGMENTS_PER_SECOND: u64 = 10;
 /// in one of them.
 const QUICK_MIN: u64 = 25;
 
-/// How long a long segment lasts at least. What is past counts half as much with each, so a rate is
-/// of about three: ten requests a second are known to a fifth.
-const STEADY_SEGMENT: Duration = Duration::from_secs(1);
+/// Whoever has a shard ends its short segments.
+const QUICK: LoadMetric =
+    LoadMetric { segment: Duration::from_millis(1_000 / SEGMENTS_PER_SECOND), ..STEADY };
+
+/// Long segments last for so long at least. What is past counts half as much with each, so a rate
+/// is of about three: ten requests a second are known to a fifth.
+const STEADY: LoadMetric = LoadMetric { segment: Duration::from_secs(1), newest_permille: 500 };
 
 /// Requests for a key from which on a segment that has not ended says something of its rate: the
 /// standard deviation of such a count is a quarter of it.

@@ -6,7 +6,8 @@
 //! for the disks of other members: it stays pending until its loan lets it go ([`gate`]). What
 //! would show its key meanwhile ([`look`]) is [`parked`], for the cache may show the new value
 //! already. Before a partition changes its epoch all of its loans are over ([`handover`]), so that
-//! no other member needs to know of them.
+//! no other member needs to know of them. Which keys a cache may want the [`tracker`] finds, and
+//! [`reports`] tell it.
 
 pub(crate) mod gate;
 pub(crate) mod handover;
@@ -15,15 +16,17 @@ pub(crate) mod look;
 pub(crate) mod parked;
 pub(crate) mod reports;
 pub(crate) mod serve;
+pub(crate) mod tracker;
 
 use crate::lending::parked::Parked;
+use crate::lending::tracker::{Tracker, TrackerConfig};
 use cluster::{Assignment, Incarnation, PartitionId};
 use machine::Instant;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// What the replicas of a shard have in common as lenders.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Lending {
     /// The node's incarnation, which its loans name.
     pub(crate) lender: u64,
@@ -38,16 +41,23 @@ pub(crate) struct Lending {
     pub(crate) waiting: Option<Box<Assignment>>,
     /// When loans are looked after next.
     pub(crate) next_look: Instant,
-    /// When the caches are told next which keys are asked for most, and how many bursts there were
-    /// when they were told last.
-    pub(crate) next_report: Instant,
-    pub(crate) bursts: u64,
+    /// Which keys the cache is told of.
+    pub(crate) tracker: Tracker,
 }
 
 impl Lending {
     /// That of a node in this incarnation.
-    pub(crate) fn new(now: Instant, incarnation: Incarnation) -> Self {
-        Self { lender: incarnation.0, next_report: now + REPORT_EVERY, ..Self::default() }
+    pub(crate) fn new(now: Instant, incarnation: Incarnation, tracker: &TrackerConfig) -> Self {
+        Self {
+            lender: incarnation.0,
+            right_until: Instant::default(),
+            busy: BTreeSet::new(),
+            released: BTreeSet::new(),
+            parked: Parked::default(),
+            waiting: None,
+            next_look: Instant::default(),
+            tracker: Tracker::new(now, tracker),
+        }
     }
 
     /// Something of a partition is held back, or to end.
@@ -71,6 +81,3 @@ pub(crate) const LENT_FOR: Duration = Duration::from_millis(300);
 
 /// How soon a cache that has not answered is told again.
 pub(crate) const TELL_EVERY: Duration = Duration::from_millis(5);
-
-/// How often caches are told which keys are asked for most: as often as that is known anew.
-pub(crate) const REPORT_EVERY: Duration = Duration::from_millis(100);

@@ -23,7 +23,8 @@ mod shard;
 mod tests;
 mod verify;
 
-pub use heat::{ALERT_REST, HOT_MAX};
+pub use heat::{ALERT_REST, Frequencies, HOT_MAX, Recent, Seen, Use};
+pub use lending::tracker::{InstantReports, PeriodicReports, TrackerConfig};
 pub use node::{Node, NodeConfig};
 pub use replica::big::parts::PartTimes;
 pub use shard::counters::Counters;

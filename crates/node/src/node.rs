@@ -15,6 +15,7 @@ mod tidy;
 mod verify;
 
 use crate::engine::Engine;
+use crate::lending::tracker::TrackerConfig;
 use crate::node::syncs::Syncs;
 use crate::replica::Replica;
 use crate::replica::big::parts::PartTimes;
@@ -45,6 +46,8 @@ pub struct NodeConfig {
     /// Requests per second that the node can serve, with all its shards, which its replies say to
     /// the switch; 0 if that is not known.
     pub rate: u32,
+    /// Which keys it tells its cache of.
+    pub tracker: TrackerConfig,
 }
 
 /// A storage node, or one shard of it.
@@ -92,7 +95,7 @@ impl<E: Engine> Node<E> {
         let mut node = Self {
             config,
             replica_records: ReplicaRecords::begin(&mut engine, config.incarnation),
-            shard: Shard::new(now, engine, config.incarnation, config.rate),
+            shard: Shard::new(now, engine, config.incarnation, config.rate, &config.tracker),
             directory: None,
             replicas: BTreeMap::new(),
             copies: BTreeMap::new(),
@@ -222,6 +225,7 @@ impl<E: Engine> Node<E> {
             listing,
             verifying,
             lending,
+            self.report_due(),
             Some(housekeeping),
         ]
         .into_iter()

@@ -22,7 +22,7 @@ mod updates;
 mod vacating;
 mod verify;
 
-use crate::{Node, NodeConfig};
+use crate::{Node, NodeConfig, TrackerConfig};
 use cluster::{
     Assignment, ClusterId, Epoch, HotPolicy, Incarnation, Keyspace, KeyspaceId, KeyspaceKind,
     Lease, Map, Match, NodeId, NodeSpec, Partition, PartitionId, Settled, StoreId,
@@ -60,8 +60,9 @@ struct Reply {
     header: Header,
 }
 
-fn config(id: u16) -> NodeConfig {
-    NodeConfig { shard: 0, shards: 1, incarnation: Incarnation(id.into()), rate: RATE }
+fn config(incarnation: u64, rate: u32) -> NodeConfig {
+    let (incarnation, tracker) = (Incarnation(incarnation), TrackerConfig::default());
+    NodeConfig { shard: 0, shards: 1, incarnation, rate, tracker }
 }
 
 struct Chain {
@@ -120,7 +121,9 @@ impl Chain {
         let now = Instant::from_unix_ms(1_000_000);
         let mut chain = Self {
             now,
-            nodes: (0..count).map(|id| Node::new(config(id), Noted::new(id), now)).collect(),
+            nodes: (0..count)
+                .map(|id| Node::new(config(id.into(), RATE), Noted::new(id), now))
+                .collect(),
             map,
             wires: VecDeque::new(),
             replies: Vec::new(),
@@ -135,7 +138,7 @@ impl Chain {
     /// A node ends and starts anew, with what its engine has kept.
     fn restart(&mut self, index: usize) {
         let engine = self.nodes.remove(index).into_engine();
-        let node = Node::new(config(u16::try_from(index).unwrap()), engine, self.now);
+        let node = Node::new(config(index as u64, RATE), engine, self.now);
         self.nodes.insert(index, node);
         self.install_at(index);
     }

@@ -7,7 +7,7 @@ use cluster::{
 };
 use machine::Instant;
 use node::engine::memory::MemoryEngine;
-use node::{Node, NodeConfig};
+use node::{Node, NodeConfig, TrackerConfig};
 use std::time::Duration;
 use wire::{Endpoint, Header, Op, PutBody, Revision};
 
@@ -62,7 +62,8 @@ fn map() -> Map {
 
 fn node(map: &Map, now: Instant) -> Node<MemoryEngine> {
     let incarnation = Incarnation(7);
-    let config = NodeConfig { shard: 0, shards: 1, incarnation, rate: 0 };
+    let config =
+        NodeConfig { shard: 0, shards: 1, incarnation, rate: 0, tracker: TrackerConfig::default() };
     let mut node = Node::new(config, MemoryEngine::new(StoreId(1)), now);
     node.install(now, &map.assignment(NODE, StoreId(1), at(1)));
     node.renew(&Lease {

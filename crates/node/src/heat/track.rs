@@ -2,21 +2,24 @@
 
 use super::frequencies::Frequencies;
 use cluster::{HotKey, KeyspaceId};
-use machine::Instant;
+use machine::{Instant, LoadMetric};
 use std::time::Duration;
 
 /// The present segment, and what is known of those before it.
 #[derive(Debug)]
-pub(super) struct Track {
-    pub(super) segment: Frequencies,
+pub(crate) struct Track {
+    metric: LoadMetric,
+    /// Keys that are told of at most, but for those with writes that nobody else counts.
+    most: usize,
+    pub(crate) segment: Frequencies,
     began: Instant,
     /// Up to the last segment's end, the hottest first.
-    pub(super) hot: Vec<HotKey>,
+    pub(crate) hot: Vec<HotKey>,
 }
 
 impl Track {
-    pub(super) fn new(now: Instant) -> Self {
-        Self { segment: Frequencies::default(), began: now, hot: Vec::new() }
+    pub(crate) fn new(now: Instant, metric: LoadMetric, most: usize) -> Self {
+        Self { metric, most, segment: Frequencies::default(), began: now, hot: Vec::new() }
     }
 
     /// How long the present segment has lasted.
@@ -24,9 +27,14 @@ impl Track {
         now.since(self.began)
     }
 
-    /// Ends the present segment: `L = f / 2 + L' / 2` for each key of its list, as the paper's
-    /// equation 1 with its weight at one half.
-    pub(super) fn end_segment(&mut self, now: Instant) {
+    /// When the present segment is to end.
+    pub(crate) fn ends(&self) -> Instant {
+        self.began + self.metric.segment
+    }
+
+    /// Ends the present segment: the load of each key of its list is blended with what it was
+    /// before, and of other keys nothing is kept.
+    pub(crate) fn end_segment(&mut self, now: Instant) {
         let lasted = self.lasts(now);
         self.began = now;
         let before = std::mem::take(&mut self.hot);
@@ -34,14 +42,14 @@ impl Track {
             let known = before.iter().find(|it| it.keyspace == keyspace && it.key == key);
             known.map_or([0; 4], |it| [it.reads, it.writes, it.steps, it.home_only])
         };
-        for found in self.segment.told(HOT_MAX) {
+        for found in self.segment.told(self.most) {
             let [reads, writes, steps, home_only] = old(found.keyspace, found.key);
             let new = found.rated(lasted);
             self.hot.push(HotKey {
-                reads: new.reads.midpoint(reads),
-                writes: new.writes.midpoint(writes),
-                steps: new.steps.midpoint(steps),
-                home_only: new.home_only.midpoint(home_only),
+                reads: self.metric.blend(reads, new.reads),
+                writes: self.metric.blend(writes, new.writes),
+                steps: self.metric.blend(steps, new.steps),
+                home_only: self.metric.blend(home_only, new.home_only),
                 ..new
             });
         }

@@ -1,60 +1,107 @@
-//! Caches are told which keys clients ask for most: regularly, and at once of those that are asked
-//! for much all of a sudden (SwitchKV section 3.2).
+//! Caches are told which keys clients read most: regularly, and at once of those that are read much
+//! all of a sudden (SwitchKV section 3.2).
+//!
+//! No value goes with a report: a lease counts from when the cache has asked for it, and here
+//! nobody has asked.
 
 use crate::engine::Engine;
-use crate::heat::ALERT_REST;
-use crate::lending::REPORT_EVERY;
 use crate::node::Node;
-use cluster::{HotKey, HotPolicy, cache_of};
+use crate::replica::Replica;
+use crate::shard::cluster_view::ClusterView;
+use crate::shard::context::Context;
+use crate::shard::waits::Waits;
+use cluster::{CacheSpec, HotKey, HotPolicy, Keyspace, Match, cache_of};
 use machine::Instant;
-use wire::{CacheReportBody, CacheReports, Header, Op};
+use wire::{CacheReportBody, CacheReports, Header, Op, flag, hop_flag};
 
 impl<E: Engine> Node<E> {
     /// Tells this node's cache, if it has one and it is time to.
     pub(crate) fn report_to_cache(&mut self, now: Instant) {
-        let bursts = self.shard.heat.alerts();
-        let lending = &mut self.shard.lending;
-        let sudden =
-            bursts != lending.bursts && now + REPORT_EVERY >= lending.next_report + ALERT_REST;
-        if now < lending.next_report && !sudden {
+        if !self.shard.lending.tracker.end_segment(now) {
             return;
         }
-        (lending.next_report, lending.bursts) = (now + REPORT_EVERY, bursts);
         let Some(directory) = &self.directory else { return };
-        let Some(cache) = cache_of(directory.caches(), directory.me).copied() else { return };
-        let hot = self.shard.heat.hot(now);
-        let hot = hot.iter().filter(|key| key.reads > 0);
-        let placed: Vec<_> = hot.filter_map(|key| Some((self.placed(key)?, &key.key))).collect();
-        let ctx = self.shard.context(directory, now, 0);
-        if !ctx.leased || placed.is_empty() {
-            return;
-        }
-        let (op, node) = (Op::CacheReport as u8, directory.me.0);
-        let header = Header { op, node, load: ctx.load, ..Header::default() };
+        let Some(cache) = own_cache(directory).copied() else { return };
         let mut payloads = Vec::new();
-        placed.iter().for_each(|(fixed, key)| CacheReports::add(&mut payloads, fixed, key));
-        for payload in &payloads {
-            ctx.out.push(cache.endpoint, |out| {
-                wire::emit(out, &header, &[payload]);
-            });
+        for key in self.shard.lending.tracker.hot().iter().filter(|key| key.reads > 0) {
+            if let Some(fixed) = self.placed(directory, key) {
+                CacheReports::add(&mut payloads, &fixed, &key.key);
+            }
         }
+        let mut ctx = self.shard.context(directory, now, 0);
+        payloads.iter().for_each(|payload| send_report(&mut ctx, &cache, payload));
+    }
+
+    /// When that is next.
+    pub(crate) fn report_due(&self) -> Option<Instant> {
+        own_cache(self.directory.as_ref()?)?;
+        self.shard.lending.tracker.due()
     }
 
     /// Where a key lies that a cache may hold; `None` if this node is not its tail.
-    fn placed(&self, key: &HotKey) -> Option<CacheReportBody> {
-        let keyspace = self.directory.as_ref()?.keyspace(key.keyspace)?;
+    fn placed(&self, directory: &ClusterView, key: &HotKey) -> Option<CacheReportBody> {
+        let keyspace = directory.keyspace(key.keyspace)?;
         let at = keyspace.match_value(&key.key);
-        let id = self.ranges.get(&key.keyspace)?.find(at)?;
-        let replica = self.replicas.get(id)?;
+        let replica = self.replicas.get(self.ranges.get(&key.keyspace)?.find(at)?)?;
         let serves = replica.member.is_tail() && replica.member.partition.open;
-        (serves && keyspace.hot == HotPolicy::Cache).then(|| CacheReportBody {
-            keyspace: keyspace.id.0,
-            partition: id.0,
-            epoch: replica.member.epoch().0,
-            match_value: at.0,
-            keyhash: keyspace.keyhash(&key.key),
-            rate: u32::try_from(key.reads).unwrap_or(u32::MAX),
-            key_len: 0,
-        })
+        let of = (keyspace, at, keyspace.keyhash(&key.key));
+        (serves && keyspace.hot == HotPolicy::Cache).then(|| replica.report_of(of, key.reads))
     }
+}
+
+impl Replica {
+    /// A client has read a key here, at the tail. If its cache could have answered it, it may hear
+    /// of it at once.
+    pub(crate) fn see_read<E>(
+        &self,
+        ctx: &mut Context<'_, E>,
+        keyspace: &Keyspace,
+        header: &Header,
+        key: &[u8],
+    ) {
+        let to_tail = header.flags & flag::AT_HOME != 0 || header.hop_flags & hop_flag::DIRECT != 0;
+        if keyspace.hot != HotPolicy::Cache || to_tail {
+            return;
+        }
+        let Some(cache) = own_cache(ctx.directory).copied() else { return };
+        let name = (keyspace.id, header.keyhash, key);
+        let Some(rate) = ctx.lending.tracker.see(ctx.now, ctx.load, name) else { return };
+        let mut payload = Vec::new();
+        let of = (keyspace, Match(header.match_value), header.keyhash);
+        CacheReports::push(&mut payload, &self.report_of(of, rate), key);
+        send_report(ctx, &cache, &payload);
+    }
+
+    /// What is said of a key of this partition that is read so often per second.
+    fn report_of(
+        &self,
+        (keyspace, match_value, keyhash): (&Keyspace, Match, u64),
+        rate: u64,
+    ) -> CacheReportBody {
+        CacheReportBody {
+            keyspace: keyspace.id.0,
+            partition: self.member.id().0,
+            epoch: self.member.epoch().0,
+            match_value: match_value.0,
+            keyhash,
+            rate: u32::try_from(rate).unwrap_or(u32::MAX),
+            key_len: 0,
+        }
+    }
+}
+
+/// The cache that this node tells.
+fn own_cache(directory: &ClusterView) -> Option<&CacheSpec> {
+    cache_of(directory.caches(), directory.me)
+}
+
+/// Sends what is said of some keys, if this node may say anything.
+fn send_report<E>(ctx: &mut Context<'_, E>, to: &CacheSpec, payload: &[u8]) {
+    if !ctx.leased {
+        return;
+    }
+    let (op, node, load) = (Op::CacheReport as u8, ctx.directory.me.0, ctx.load);
+    ctx.outbox(Waits::No).push(to.endpoint, |out| {
+        wire::emit(out, &Header { op, node, load, ..Header::default() }, &[payload]);
+    });
 }

@@ -154,6 +154,9 @@ fn serve_known<E: Engine>(
             _ if wire::may_be_delegated(packet.header(), packet.payload()) => Use::Write,
             _ => Use::HomeOnlyWrite,
         };
+        if op == Op::Get {
+            replica.see_read(ctx, keyspace, header, key);
+        }
         if op == Op::Get && header.hop_flags & hop_flag::HOT != 0 {
             ctx.heat.see_hot(keyspace.id, header.keyhash, key, of);
         } else {

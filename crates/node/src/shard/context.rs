@@ -4,6 +4,7 @@ use crate::engine::Engine;
 use crate::heat::Heat;
 use crate::hot::Hot;
 use crate::lending::Lending;
+use crate::lending::tracker::TrackerConfig;
 use crate::replica::big::parts::PartTimes;
 use crate::replica::sessions::table::SESSIONS_MAX;
 use crate::shard::cluster_view::ClusterView;
@@ -56,7 +57,13 @@ pub(crate) struct Shard<E> {
 }
 
 impl<E: Engine> Shard<E> {
-    pub(crate) fn new(now: Instant, engine: E, incarnation: Incarnation, rate: u32) -> Self {
+    pub(crate) fn new(
+        now: Instant,
+        engine: E,
+        incarnation: Incarnation,
+        rate: u32,
+        tracker: &TrackerConfig,
+    ) -> Self {
         Self {
             hot: Hot::restore(now, &engine),
             engine,
@@ -74,7 +81,7 @@ impl<E: Engine> Shard<E> {
             timers: Timers::new(),
             counters: Counters::default(),
             heat: Heat::new(now, rate),
-            lending: Lending::new(now, incarnation),
+            lending: Lending::new(now, incarnation, tracker),
             part_times: PartTimes::default(),
             sessions_max: SESSIONS_MAX,
             turn: Turn::default(),

@@ -304,19 +304,69 @@ fn a_miss_is_believed_from_caches_and_answered_through_the_switch() {
     assert_eq!(chain.nodes[0].counters().dropped(DropReason::NotFromSwitch), 1);
 }
 
+/// The keys that the cache was told of since it was looked at last, with how often each is read.
+fn reported(chain: &mut Chain) -> Vec<(Vec<u8>, u32)> {
+    let mut reported = Vec::new();
+    for datagram in std::mem::take(&mut chain.to_cache) {
+        let packet = Packet::parse(&datagram).unwrap();
+        let Ok(Body::Cache(CacheMessage::Report(keys))) = packet.body() else { continue };
+        for (it, key) in keys.iter() {
+            let header = chain.stamped(Op::Get, key, 1);
+            let place = (it.keyspace, it.partition, it.epoch, it.match_value, it.keyhash);
+            let Header { keyspace, partition, epoch, match_value, keyhash, .. } = header;
+            assert_eq!(place, (keyspace, partition, epoch, match_value, keyhash));
+            reported.push((key.to_vec(), it.rate));
+        }
+    }
+    reported
+}
+
 #[test]
-fn a_node_tells_its_cache_which_keys_are_read_most() {
+fn a_node_tells_its_cache_each_second_which_keys_are_read_most() {
     let mut chain = lent(1);
+    chain.pass(MS * 1_000);
     chain.to_cache.clear();
     for _ in 0..100 {
         chain.get(b"k");
+        // That no cache could have answered.
+        let seq = chain.next();
+        let header = chain.stamped(Op::Get, b"tail", seq);
+        chain.send(&Header { flags: wire::flag::AT_HOME, ..header }, &[b"tail"]);
+        chain.put(b"written", b"much");
     }
+    (0..20).for_each(|_| drop(chain.get(b"less")));
+    chain.pass(MS * 900);
+    assert_eq!(reported(&mut chain), []);
+    assert_eq!(chain.nodes[0].report_due(), Some(chain.now + MS * 100));
     chain.pass(MS * 100);
-    chain.pass(MS * 100);
-    let reported = chain.to_cache.iter().any(|datagram| {
-        let packet = Packet::parse(datagram).unwrap();
-        let Ok(Body::Cache(CacheMessage::Report(keys))) = packet.body() else { return false };
-        keys.iter().any(|(it, key)| key == b"k" && it.rate > 100 && it.epoch == 4)
-    });
-    assert!(reported);
+    assert_eq!(reported(&mut chain), [(b"k".to_vec(), 50), (b"less".to_vec(), 10)]);
+    chain.map.keyspaces[0].hot = HotPolicy::Replicate;
+    chain.map.revision = Revision::new(3);
+    chain.install();
+    (0..100).for_each(|_| drop(chain.get(b"k")));
+    chain.pass(MS * 1_000);
+    assert_eq!(reported(&mut chain), [], "it may not be cached any more");
+    assert_eq!(Chain::new(1).nodes[0].report_due(), None, "there is no cache");
+}
+
+#[test]
+fn a_loaded_node_tells_its_cache_at_once_of_a_key_that_is_suddenly_read_much() {
+    let mut chain = lent(3);
+    chain.to_cache.clear();
+    let tail = chain.tail();
+    let read = |chain: &mut Chain, waiting: u16| {
+        let seq = chain.next();
+        let header = chain.stamped(Op::Get, b"k", seq);
+        let mut datagram = Vec::new();
+        wire::emit(&mut datagram, &header, &[b"k"]);
+        chain.nodes[tail].handle_packet(chain.now, port(SWITCH), waiting, &datagram);
+        chain.drain(tail);
+    };
+    chain.now = chain.now + MS * 100;
+    (0..20).for_each(|_| read(&mut chain, 0));
+    assert_eq!(reported(&mut chain), [], "it has little to do");
+    read(&mut chain, 10);
+    assert_eq!(reported(&mut chain), [(b"k".to_vec(), 210)]);
+    (0..20).for_each(|_| read(&mut chain, 10));
+    assert_eq!(reported(&mut chain), [], "once is enough");
 }

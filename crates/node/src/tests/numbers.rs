@@ -229,8 +229,7 @@ fn a_store_that_was_poisoned_does_not_end_the_node() {
     let nobody = PartitionId(u32::MAX);
     crate::engine::Engine::note(&mut engine, nobody, b"o", Some(&max[..24]));
     let Chain { map, now, .. } = Chain::new(1);
-    let config = NodeConfig { shard: 0, shards: 1, incarnation: Incarnation(0), rate: 0 };
-    let mut node = Node::new(config, engine, now);
+    let mut node = Node::new(config(0, 0), engine, now);
     node.install(now, &map.assignment(NodeId(0), StoreId(0), port(SWITCH)));
     node.renew(&Lease {
         cluster: ClusterId(1),

@@ -229,11 +229,7 @@ fn a_node_without_a_lease_is_silent() {
         from: now,
         duration_ms: 1_000_000,
     };
-    let mut node = Node::new(
-        NodeConfig { shard: 0, shards: 1, incarnation: Incarnation(0), rate: 0 },
-        Noted::new(0),
-        now,
-    );
+    let mut node = Node::new(config(0, 0), Noted::new(0), now);
     node.install(now, &chain.map.assignment(NodeId(0), StoreId(0), port(SWITCH)));
     node.renew(&lease); // For a newer revision than it has.
     chain.nodes[0] = node;
@@ -308,10 +304,9 @@ fn what_was_pending_before_the_chain_was_opened_again_is_set_aside_until_it_open
     let alone = ([0, 1], true, (0, 0, 1));
     for (order, copies, then) in [([0, 1], false, (1, 0, 0)), ([1, 0], false, (0, 0, 0)), alone] {
         let mut chain = Chain::new(2);
-        let config = NodeConfig { shard: 0, shards: 1, incarnation: Incarnation(0), rate: RATE };
         let mut engine = Some(Noted::new(0));
         let mut start = |chain: &Chain, put: bool| {
-            let mut node = Node::new(config, engine.take().unwrap(), chain.now);
+            let mut node = Node::new(config(0, RATE), engine.take().unwrap(), chain.now);
             node.install(chain.now, &chain.map.assignment(NodeId(0), StoreId(0), port(SWITCH)));
             node.renew(&Lease {
                 cluster: ClusterId(1),

@@ -164,8 +164,7 @@ impl Restarted {
         let mut chain = Chain::new(1);
         chain.map = self.map.clone();
         let header = Header { client, ..chain.stamped(op, b"n", 1) };
-        let config = NodeConfig { shard: 0, shards: 1, incarnation: Incarnation(0), rate: 0 };
-        let mut node = Node::new(config, self.engine.take().unwrap(), self.now);
+        let mut node = Node::new(config(0, 0), self.engine.take().unwrap(), self.now);
         node.set_sessions_max(ROOM);
         node.install(self.now, &self.map.assignment(NodeId(0), StoreId(0), port(SWITCH)));
         let lease = Lease {

@@ -46,8 +46,7 @@ impl World {
     }
 
     fn start(&mut self, engine: Noted) {
-        let config = NodeConfig { shard: 0, shards: 1, incarnation: Incarnation(0), rate: 0 };
-        self.node = Some(Node::new(config, engine, self.now));
+        self.node = Some(Node::new(config(0, 0), engine, self.now));
     }
 
     fn restart(&mut self) {

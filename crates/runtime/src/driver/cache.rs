@@ -9,6 +9,7 @@ use crate::net::{Overflow, Received, Socket};
 use cache::{Admission, Cache, CacheConfig, RulePace};
 use cluster::{CacheId, CacheReport, CacheSpec, CacheTables, Incarnation};
 use machine::{Datagram, Instant};
+use node::TrackerConfig;
 use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -97,6 +98,7 @@ impl CacheDriver {
             bytes_max: bytes,
             rule_pace: RulePace { per_second: rules_per_second, remove_within: REMOVE_WITHIN },
             admission: Admission::ByLoad,
+            metric: TrackerConfig::default().metric,
         };
         let make = move |now, _| Thread { cache: Cache::new(config, now), unsent: 0 };
         let worker = spawn(&format!("cache-{id}"), Clock::new(), socket, make)?;

@@ -29,7 +29,7 @@ use cluster::{
 use limits::Memory;
 use machine::{Datagram, Full, Instant, Served, Service, Work, mix};
 use node::engine::{Engine, EngineError};
-use node::{Node, NodeConfig};
+use node::{Node, NodeConfig, TrackerConfig};
 use refusing::Refusing;
 use snapshot::join;
 use std::io;
@@ -123,7 +123,8 @@ impl NodeDriver {
         for (shard, (socket, engine)) in (0..).zip(sockets.into_iter().zip(engines)) {
             assert_eq!(Some(socket.local().into()), endpoint.with_port_offset(shard));
             let name = format!("node-{id}-{shard}");
-            let config = NodeConfig { shard, shards, incarnation, rate };
+            let config =
+                NodeConfig { shard, shards, incarnation, rate, tracker: TrackerConfig::default() };
             let (bell, memory) = (bell.clone(), Arc::clone(&memory));
             let syncer = engine.syncs_apart().then(|| Syncer::start(&name)).transpose()?;
             let node = move |now| {

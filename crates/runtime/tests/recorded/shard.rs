@@ -8,7 +8,7 @@ use cluster::{
 };
 use machine::Instant;
 use node::engine::{Engine as _, KeyRef};
-use node::{Node, NodeConfig};
+use node::{Node, NodeConfig, TrackerConfig};
 use runtime::store::{FjallEngine, SHARD_STORE_FORMAT, ShardIdentity, SyncPolicy};
 use std::path::Path;
 use wire::{
@@ -104,7 +104,8 @@ impl Running {
         let engine = FjallEngine::open(dir, SHARD, STORE, SyncPolicy::Always);
         let engine = engine.expect("it is understood");
         let incarnation = Incarnation(incarnation);
-        let config = NodeConfig { shard: 0, shards: 1, incarnation, rate: 0 };
+        let tracker = TrackerConfig::default();
+        let config = NodeConfig { shard: 0, shards: 1, incarnation, rate: 0, tracker };
         let node = Node::new(config, engine, now());
         Self { node, map: map() }
     }

@@ -5,7 +5,8 @@ use super::{Unit, World};
 use crate::role::{Role, cache_spec, node_spec, role_of};
 use cache::{Admission, Cache, CacheConfig, RulePace};
 use cluster::{CacheId, Incarnation, Install, MemberReport, PartitionId};
-use machine::Instant;
+use machine::{Instant, LoadMetric};
+use node::{InstantReports, PeriodicReports, TrackerConfig};
 use std::time::Duration;
 use wire::{Endpoint, Fields as _, HEADER_LEN, Op};
 
@@ -19,6 +20,7 @@ impl World {
             bytes_max: 1 << 20,
             rule_pace: pace,
             admission: Admission::ByLoad,
+            metric: TRACKER.metric,
         };
         let mut machine = Cache::new(config, local);
         if let Some(mutant) = self.options.mutant {
@@ -114,3 +116,11 @@ impl World {
         }
     }
 }
+
+/// Which keys nodes tell caches of: soon, and though they have little to do, as they always have in
+/// a world. It is what is lent that is looked at.
+pub(super) const TRACKER: TrackerConfig = TrackerConfig {
+    metric: LoadMetric { segment: Duration::from_millis(100), newest_permille: 500 },
+    periodic: Some(PeriodicReports { keys: 16 }),
+    instant: Some(InstantReports { last: 50, more_than: 8, waiting_min: 0 }),
+};

@@ -1,5 +1,6 @@
 //! How roles start, and how they end.
 
+use super::caches::TRACKER;
 use super::delegations::Delegations;
 use super::faults::Harm;
 use super::leaders::Candidate;
@@ -184,7 +185,8 @@ impl World {
             let Some(shard) = self.shards.get_mut(index) else { continue };
             let Some(disk) = shard.disk.take() else { continue };
             let (shards, rate) = (self.options.shards, 0);
-            let config = NodeConfig { shard: shard.index, shards, incarnation, rate };
+            let (index, tracker) = (shard.index, TRACKER);
+            let config = NodeConfig { shard: index, shards, incarnation, rate, tracker };
             let mut machine = Node::new(config, disk, local);
             machine.set_part_times(PART_TIMES);
             machine.set_sessions_max(self.options.sessions_max);

@@ -13,6 +13,7 @@ use crate::paper::Load;
 use cache::{Cache, CacheConfig, RulePace};
 use cluster::{CacheId, CacheSpec, NodeId, Partition};
 use machine::{Datagram, Full, Instant, Service, Work};
+use node::TrackerConfig;
 use std::collections::BTreeMap;
 use std::num::NonZero;
 use std::time::Duration;
@@ -76,6 +77,7 @@ impl CacheNode {
             bytes_max: u64::MAX,
             rule_pace: caches.rule_pace(),
             admission: caches.learning.admission(),
+            metric: TrackerConfig::default().metric,
         };
         let rate = spec.cache_rate();
         Self {

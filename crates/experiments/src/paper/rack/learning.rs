@@ -5,11 +5,23 @@ use super::spec::Learning;
 use super::{RackSpec, net::Net};
 use cache::Admission;
 use machine::{Datagram, Instant};
+use node::TrackerConfig;
 use std::time::Duration;
 use wire::{Body, CacheReportBody, CacheReports, Endpoint, Header, Op, Packet};
 use workload::KeyNames;
 
 impl Learning {
+    /// What nodes tell their caches.
+    pub(super) fn tracker(self) -> TrackerConfig {
+        let both = TrackerConfig::default();
+        match self {
+            Self::Reports => both,
+            Self::Periodic => TrackerConfig { instant: None, ..both },
+            Self::Instant => TrackerConfig { periodic: None, ..both },
+            Self::EveryRead => TrackerConfig { instant: None, periodic: None, ..both },
+        }
+    }
+
     /// What a cache does with what it is told of.
     pub(super) fn admission(self) -> Admission {
         match self {

@@ -38,7 +38,8 @@ pub(super) struct Server {
 impl Server {
     pub(super) fn new(index: u16, spec: &RackSpec) -> Self {
         let rate = spec.rate_of(index);
-        let config = NodeConfig { shard: 0, shards: 1, incarnation: node_incarnation(index), rate };
+        let (incarnation, tracker) = (node_incarnation(index), spec.caches.learning.tracker());
+        let config = NodeConfig { shard: 0, shards: 1, incarnation, rate, tracker };
         let engine = MemoryEngine::new(StoreId(u64::from(index) + 1));
         Self {
             index,

@@ -13,7 +13,7 @@ use std::time::Duration;
 const WINDOW: Duration = Duration::from_millis(500);
 
 /// How long a cache that has too much to do looks for what it can bear.
-const SHEDDING: Duration = Duration::from_secs(6);
+const SHEDDING: Duration = Duration::from_secs(3);
 
 const SYSTEMS: [System; 3] = [System::SwitchKv, System::LookThrough, System::LookAside];
 

@@ -47,16 +47,9 @@ fn a_head_that_was_sent_a_late_order_leaves_the_registrations_of_a_newer_one() {
     chain.reconfigure(&[1, 2], false, &[1, 2], false);
     let now = chain.now;
     let mut node = Node::new(
-        NodeConfig { shard: 0, shards: 1, incarnation: Incarnation(1), rate: 0 },
-        std::mem::replace(
-            &mut chain.nodes[1],
-            Node::new(
-                NodeConfig { shard: 0, shards: 1, incarnation: Incarnation(1), rate: 0 },
-                Noted::new(1),
-                now,
-            ),
-        )
-        .into_engine(),
+        config(1, 0),
+        std::mem::replace(&mut chain.nodes[1], Node::new(config(1, 0), Noted::new(1), now))
+            .into_engine(),
         now,
     );
     node.install_hot(now, Arc::new(order(&chain.map, GENERATION - 1, &[])));
@@ -156,10 +149,9 @@ fn a_learner_gets_the_registrations_and_those_that_change_meanwhile() {
 fn marks_are_known_again_after_a_restart() {
     let map = Chain::new(1).map;
     let now = Instant::from_unix_ms(1_000_000);
-    let config = NodeConfig { shard: 0, shards: 1, incarnation: Incarnation(0), rate: 0 };
     let assignment = map.assignment(NodeId(0), StoreId(0), port(SWITCH));
     let start = |engine: Noted| {
-        let mut node = Node::new(config, engine, now);
+        let mut node = Node::new(config(0, 0), engine, now);
         node.install(now, &assignment);
         node.renew(&Lease {
             cluster: cluster::ClusterId(1),
