@@ -31,7 +31,7 @@ pub struct Frequencies {
     /// Kept for their room when they are not in use: the first `used` of them are.
     counted: Vec<Counted>,
     used: usize,
-    /// No more than there are keys: each has one.
+    /// One more than there are keys at most: each has a key, but one that is just being made.
     buckets: Vec<Bucket>,
     /// Those at the ends of the list, and one that is in no list: `NONE` if there is none.
     lowest: usize,

@@ -5,8 +5,8 @@ use cluster::{HotKey, KeyspaceId};
 use machine::{Instant, LoadMetric, per_second};
 use std::time::Duration;
 
-/// How a node finds the keys that it tells its cache of (SwitchKV section 3.2). What it tells the
-/// controller of hot keys does not depend on it.
+/// How a node finds the keys that it tells its cache of (SwitchKV section 3.2). Only reads count
+/// that a cache could have answered. What the controller is told of hot keys does not depend on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TrackerConfig {
     /// How the loads that are told are reckoned. The cache must reckon alike.
