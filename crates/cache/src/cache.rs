@@ -49,6 +49,8 @@ pub struct Cache {
     pub(crate) volumes: Volumes,
     pub(crate) rules: Rules,
     limit: Limit,
+    /// Hits and misses up to when that was looked at last.
+    reads: (u64, u64),
     /// The last number of a question.
     pub(crate) nonce: u64,
     /// When keys are to be asked for next, if any may lack.
@@ -85,6 +87,7 @@ impl Cache {
             volumes: Volumes::default(),
             rules: Rules::new(now, config.rule_pace),
             limit: Limit::new(now, config.entries_max),
+            reads: (0, 0),
             nonce: 0,
             next_fetch: None,
             segment_began: now,
@@ -293,7 +296,11 @@ impl Cache {
     }
 
     /// Gives up the keys that are read least, if there are more than it can serve.
-    fn shed(&mut self, now: Instant) {
+    fn end_interval(&mut self, now: Instant) {
+        let Counters { hits, misses, .. } = self.counters;
+        let (hits_before, misses_before) = std::mem::replace(&mut self.reads, (hits, misses));
+        let reads = (hits - hits_before, misses - misses_before);
+        self.limit.end_interval(now, self.slots.len(), reads);
         let excess = self.slots.len().saturating_sub(self.limit.keys());
         for key in self.slots.least_loaded(excess) {
             self.evict(now, &key);
@@ -368,8 +375,7 @@ impl Cache {
             self.segment_began = now;
         }
         if now >= self.limit.due() {
-            self.limit.end_interval(now, self.slots.len());
-            self.shed(now);
+            self.end_interval(now);
         }
         if !self.rules.are_followed(now) && self.slots.len() > 0 {
             self.give_all_back(now);

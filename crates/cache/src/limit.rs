@@ -47,12 +47,18 @@ impl Limit {
         self.ends
     }
 
-    /// The present interval is over, with so many keys held. If there were too many of them, some
-    /// go, and more as long as that is so. If there could be more, there may be a few.
-    pub(crate) fn end_interval(&mut self, now: Instant, held: usize) {
+    /// The present interval is over, with so many keys held, and so many reads of keys that were
+    /// held and that were not. If there were too many keys, some go, and more as long as that is
+    /// so. If there could be more, there may be a few.
+    pub(crate) fn end_interval(&mut self, now: Instant, held: usize, (hits, misses): (u64, u64)) {
         self.ends = now + INTERVAL;
         let percent = self.seen_many * 100 / self.seen.max(1);
         (self.seen, self.seen_many) = (0, 0);
+        // What has just been given up the switch still sends here.
+        let gives_up = misses * MISSES_PART > hits + misses;
+        if percent >= FULL_PERCENT && gives_up {
+            return;
+        }
         if percent >= FULL_PERCENT {
             self.keys = held - held.div_ceil(self.shed_part);
             self.shed_part = (self.shed_part / 2).max(SHED_PART_LAST);
@@ -76,6 +82,9 @@ const MANY_WAITING: u16 = 16;
 const FULL_PERCENT: u32 = 25;
 const FREE_PERCENT: u32 = 5;
 
+/// More misses than one in so many reads come from keys that were given up.
+const MISSES_PART: u64 = 10;
+
 /// One in so many keys goes first, and one in so many at most.
 const SHED_PART_FIRST: usize = 32;
 const SHED_PART_LAST: usize = 4;
@@ -96,7 +105,7 @@ mod tests {
             limit.see(if limit.keys() > bears { 100 } else { 0 });
             now = now + INTERVAL;
             assert_eq!(limit.due(), now);
-            limit.end_interval(now, limit.keys());
+            limit.end_interval(now, limit.keys(), (1, 0));
         }
         limit.keys()
     }
@@ -117,22 +126,32 @@ mod tests {
         for _ in 0..10 {
             [500, 1, 3, 0, 300, 0, 2, 4, 1, 0].into_iter().for_each(|waiting| limit.see(waiting));
             now = now + INTERVAL;
-            limit.end_interval(now, 1_000);
+            limit.end_interval(now, 1_000, (1, 0));
         }
         assert_eq!(limit.keys(), 1_000);
     }
 
     #[test]
-    fn a_batch_that_is_full_each_time_says_that_there_is_too_much_and_a_small_one_that_there_is_not()
-     {
+    fn full_batches_say_that_there_is_too_much_and_small_ones_that_there_is_not() {
         for (sizes, keys) in [([64_u16; 9], 968), ([64, 3, 3, 8, 3, 3, 2, 4, 3], 1_000)] {
             let now = Instant::from_unix_ms(0);
             let mut limit = Limit::new(now, 1_000);
             for size in sizes {
                 (0..size).rev().for_each(|waiting| limit.see(waiting));
             }
-            limit.end_interval(now + INTERVAL, 1_000);
+            limit.end_interval(now + INTERVAL, 1_000, (1, 0));
             assert_eq!(limit.keys(), keys, "{sizes:?}");
+        }
+    }
+
+    #[test]
+    fn as_long_as_the_switch_sends_what_was_given_up_no_more_is() {
+        let now = Instant::from_unix_ms(0);
+        let mut limit = Limit::new(now, 1_000);
+        for (reads, keys) in [((80, 20), 1_000), ((95, 5), 968)] {
+            (0..10).for_each(|_| limit.see(100));
+            limit.end_interval(now, 1_000, reads);
+            assert_eq!(limit.keys(), keys, "{reads:?}");
         }
     }
 }

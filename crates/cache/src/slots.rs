@@ -263,13 +263,17 @@ impl Slots {
     }
 }
 
-/// How soon a question for a key is repeated, and how late at most: each time twice as late, for a
-/// node that is too busy to answer must not get busier for it.
+/// How soon a question for a key is repeated the first time.
 const FETCH_AGAIN: Duration = Duration::from_millis(20);
+
+/// How late it is at most. It is twice as late each time, for a node that is too busy to answer
+/// must not get busier for it.
 const FETCH_AGAIN_MAX: Duration = Duration::from_secs(1);
 
-/// Keys asked for in one turn, and of one node at a time.
+/// Keys asked for in one turn.
 const FETCHES_AT_ONCE: usize = 256;
+
+/// Keys asked for of one node that it has not answered yet. Its socket has room for many more.
 const FETCHES_OF_NODE: usize = 32;
 
 /// Between two turns.

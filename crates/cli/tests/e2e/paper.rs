@@ -103,6 +103,46 @@ fn a_comparison_of_coordination_is_a_table_and_a_plot() {
 }
 
 #[test]
+fn a_small_cache_before_slow_nodes_is_a_table_and_a_plot() {
+    let home = TempDir::new().expect("a temporary directory");
+    let out = home.path().join("plots");
+    let directory = out.to_str().expect("a plain name");
+    let words = ["paper", "switchkv", "--nodes", "8", "--items", "200", "--seconds", "0.05"];
+    let words = [&words[..], &["--out", directory]].concat();
+
+    let ran = run(&[&words[..], &["--figure", "10", "--theta", "0.99"]].concat()).expect(0);
+    for text in ["Figure 10", "8 nodes", "10000000000 keys", "zipf 0.99", "200 keys cached"] {
+        assert!(ran.stdout.contains(text), "{text} in {}", ran.stdout);
+    }
+    let svg = std::fs::read_to_string(out.join("switchkv-10.svg")).expect("a plot");
+    assert!(svg.starts_with("<svg") && svg.contains("requests per second"), "{svg}");
+
+    let more = ["--figure", "11", "--keys", "1m", "--json"];
+    let lines = run(&[&words[..], &more].concat()).expect(0).json_lines();
+    let (head, rows) = lines.split_first().expect("a head and rows");
+    assert!(head["title"].as_str().is_some_and(|title| title.contains("Figure 11")), "{head}");
+    assert_eq!(rows.len(), 4, "no cache, and 10, 30 and 100 keys: {rows:?}");
+    let times = rows.last().and_then(|row| row["times_no_cache"].as_f64());
+    assert!(times.is_some_and(|times| times > 1.0), "{rows:?}");
+}
+
+#[test]
+fn an_experiment_with_a_cache_that_cannot_be_made_is_refused_with_a_reason() {
+    let refused = |more: &[&str]| {
+        let words = [&["paper", "switchkv"], more].concat();
+        run(&words).expect(2).stderr
+    };
+    assert!(refused(&[]).contains("--figure"));
+    assert!(refused(&["--figure", "8"]).contains("[9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19]"));
+    assert!(refused(&["--figure", "10", "--nodes", "4"]).contains("8..=1024"));
+    assert!(refused(&["--figure", "10", "--items", "0"]).contains("1..=65536"));
+    assert!(refused(&["--figure", "10", "--keys", "1k"]).contains("--items: no more than --keys"));
+    assert!(refused(&["--figure", "14", "--theta", "0.9"]).contains("--theta: figure 14 is at"));
+    assert!(refused(&["--figure", "15", "--rules", "9"]).contains("--rules: figure 15 takes none"));
+    assert!(refused(&["--figure", "9", "--out", "/dev/null/x"]).contains("--out DIR"));
+}
+
+#[test]
 fn a_comparison_of_coordination_that_cannot_be_made_is_refused_with_a_reason() {
     let refused = |more: &[&str]| {
         let words = [&["paper", "turbokv"], more].concat();

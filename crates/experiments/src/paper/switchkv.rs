@@ -123,8 +123,8 @@ impl Settings {
         let stored = (*keys).min(STORED);
         vec![
             format!(
-                "{nodes} nodes of {} requests/s each, one cache of {} requests/s that holds {items} \
-                 keys at most; seed {seed}",
+                "{nodes} nodes of {} requests/s each, one cache of {} requests/s that holds \
+                 {items} keys at most; seed {seed}",
                 pace.node_rate(),
                 pace.node_rate() * CACHE_TIMES
             ),

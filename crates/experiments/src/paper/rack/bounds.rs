@@ -69,7 +69,8 @@ impl Rack {
 
     /// The most that [`Bounds::lent`] would be for reads if caches held as few of the most popular
     /// keys as is best.
-    pub(crate) fn lent_at_best(&self, load: &Load) -> f64 {
+    #[must_use]
+    pub fn lent_at_best(&self, load: &Load) -> f64 {
         let (mut visits, _) = self.visits(load, 0, self.spec.finding.by);
         let tails: Vec<usize> = self.controller.map().partitions.iter().map(tail_place).collect();
         let caches = f64::from(self.spec.cache_count()) * f64::from(self.spec.cache_rate());

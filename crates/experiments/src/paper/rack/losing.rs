@@ -23,10 +23,14 @@ impl Losses {
 /// How often clients change their rate, as SwitchKV's do.
 const CHANGE_EVERY: Duration = Duration::from_millis(10);
 
-/// What the rate grows by at first when it grows, and what it grows by at most. After so many
-/// changes it doubles each time: who has asked far too little is soon near the truth.
+/// What the rate grows by at first when it grows.
 const GROWTH_MIN: f64 = 0.0025;
+
+/// What it grows by at most: who has asked far too little is soon near the truth.
 const GROWTH_MAX: f64 = 0.25;
+
+/// After so many changes growth doubles each time: a fifth of a second, in which a queue shows that
+/// there is a little too much.
 const GROWS_FASTER_AFTER: u32 = 20;
 
 /// Nobody asks less than this often in a second.

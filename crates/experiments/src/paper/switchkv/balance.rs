@@ -186,8 +186,8 @@ fn figure(
 }
 
 /// How the columns about bounds are to be read.
-const CAP_NOTE: &str = "cap: the least of what the cache serves over its share of requests and what \
-                        all nodes serve over theirs; limit: the same for the node that is left \
+const CAP_NOTE: &str = "cap: the least of what the cache serves over its share of requests and \
+                        what all nodes serve over theirs; limit: the same for the node that is left \
                         with most, as the hash places keys; a little more than either is possible, \
                         for some requests are lost; expected: the share of the popular keys that \
                         the cache has room for";
