@@ -173,7 +173,7 @@ fn figure(
     let measured: Vec<(&Point, &Measured)> = points.iter().zip(&all).collect();
     let mut notes = settings.notes(window);
     notes.push(losses_note(losses));
-    notes.push(CAP_NOTE.to_owned());
+    notes.extend(CAP_NOTES.map(str::to_owned));
     Figure {
         title: title.to_owned(),
         notes,
@@ -186,11 +186,12 @@ fn figure(
 }
 
 /// How the columns about bounds are to be read.
-const CAP_NOTE: &str = "cap: the least of what the cache serves over its share of requests and \
-                        what all nodes serve over theirs; limit: the same for the node that is left \
-                        with most, as the hash places keys; a little more than either is possible, \
-                        for some requests are lost; expected: the share of the popular keys that \
-                        the cache has room for";
+const CAP_NOTES: [&str; 3] = [
+    "cap: what the cache serves over its share of requests, or what all nodes serve over theirs, \
+     whatever is less; limit: the same with the node that is left with most, as the hash places keys",
+    "a little more than either is served, for what a full node loses does not count",
+    "expected: the share of requests that are for the keys that the cache has room for",
+];
 
 fn columns(at: Column) -> Vec<Column> {
     let rest = [
