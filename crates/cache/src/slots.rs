@@ -192,19 +192,24 @@ impl Slots {
     }
 
     /// Keys that are to be asked for now: those that are wanted, and those that were asked for and
-    /// not answered; few at a time of each node, for it may be busy. They count as asked.
+    /// not answered; few at a time of each node, for it may be busy, and few of all together, for
+    /// the answers come here all at once. They count as asked.
     pub(crate) fn ask_wanted(&mut self, now: Instant, nonce: &mut u64) -> Vec<(Key, Home, u64)> {
         let mut asked_of: BTreeMap<NodeId, usize> = BTreeMap::new();
-        for slot in self.iter().filter(|slot| slot.fetch_at().is_some_and(|at| at > now)) {
-            if let State::Fetching { of, .. } = slot.state {
+        let mut room = FETCHES_AT_ONCE;
+        for slot in self.iter() {
+            if let State::Fetching { of, sent, again_after, .. } = slot.state
+                && now < sent + again_after
+            {
                 *asked_of.entry(of.node).or_default() += 1;
+                room = room.saturating_sub(usize::from(now < sent + FETCH_AGAIN));
             }
         }
         let mut asked = Vec::new();
         let is_due = |slot: &&mut Slot| slot.fetch_at().is_some_and(|at| at <= now);
         for slot in self.slots.iter_mut().filter(is_due) {
             let before = asked_of.entry(slot.home.node).or_default();
-            if asked.len() == FETCHES_AT_ONCE || *before == FETCHES_OF_NODE {
+            if asked.len() == room || *before == FETCHES_OF_NODE {
                 continue;
             }
             *before += 1;
@@ -270,8 +275,9 @@ const FETCH_AGAIN: Duration = Duration::from_millis(20);
 /// must not get busier for it.
 const FETCH_AGAIN_MAX: Duration = Duration::from_secs(1);
 
-/// Keys asked for in one turn.
-const FETCHES_AT_ONCE: usize = 256;
+/// Keys that may be answered for at the same time: half of the small datagrams that the socket of a
+/// cache has room for.
+const FETCHES_AT_ONCE: usize = 128;
 
 /// Keys asked for of one node that it has not answered yet. Its socket has room for many more.
 const FETCHES_OF_NODE: usize = 32;

@@ -20,7 +20,8 @@ impl Losses {
     pub const SWITCHKV: Self = Self { least: 0.005, most: 0.01 };
 }
 
-/// How often clients change their rate, as SwitchKV's do.
+/// How often clients change their rate, as SwitchKV's do. In racks that are slower than usual it is
+/// later that queues are full, and so it is less often.
 const CHANGE_EVERY: Duration = Duration::from_millis(10);
 
 /// What the rate grows by at first when it grows.
@@ -79,9 +80,10 @@ impl Rack {
     /// Begins to look at what is lost.
     pub(super) fn begin_to_lose(&mut self) {
         let (started, lost) = (self.started(), self.net.lost());
+        let next = self.now + self.change_every();
         if let Some(control) = &mut self.control {
             (control.started, control.lost) = (started, lost);
-            self.net.agenda.plan(self.now + CHANGE_EVERY, Event::Change);
+            self.net.agenda.plan(next, Event::Change);
         }
     }
 
@@ -95,7 +97,11 @@ impl Rack {
         for user in &mut self.users {
             user.ask_at(now, share, &mut self.net.agenda);
         }
-        self.net.agenda.plan(now + CHANGE_EVERY, Event::Change);
+        self.net.agenda.plan(now + self.change_every(), Event::Change);
+    }
+
+    fn change_every(&self) -> Duration {
+        CHANGE_EVERY * self.spec.pace.times_usual()
     }
 
     fn started(&self) -> u64 {

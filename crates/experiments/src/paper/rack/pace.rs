@@ -32,6 +32,11 @@ impl Pace {
         self.slowed.get()
     }
 
+    /// How many times slower than usual, rounded up; 1 if it is faster.
+    pub(crate) fn times_usual(self) -> u32 {
+        self.slowed.get().div_ceil(Self::USUAL.slowed.get())
+    }
+
     /// Requests that a node serves in a second.
     #[must_use]
     pub fn node_rate(self) -> u32 {

@@ -9,10 +9,11 @@ use crate::paper::rack::{Bounds, Losses, Rack, RackSpec, Trial};
 use crate::paper::{Load, Skew};
 use std::time::Duration;
 
-/// How long each trial is looked at unless said otherwise, and how long clients look for their
-/// rate before.
+/// How long each trial is looked at unless said otherwise.
 const WINDOW: Duration = Duration::from_millis(500);
-pub(super) const SETTLING: Duration = Duration::from_millis(300);
+
+/// How long clients look for their rate before, at the usual pace.
+const SETTLING: Duration = Duration::from_millis(300);
 
 /// Keys that a cache holds in figure 11.
 const ITEMS: [u32; 7] = [10, 30, 100, 300, 1_000, 3_000, 10_000];
@@ -45,6 +46,11 @@ struct Axis {
     label: &'static str,
     column: Column,
     places: Vec<String>,
+}
+
+/// How long clients of a rack look for their rate.
+pub(super) fn settling(spec: &RackSpec) -> Duration {
+    SETTLING * spec.pace.times_usual()
 }
 
 /// What a rack serves while so much is lost.
@@ -160,7 +166,7 @@ fn figure(
     let mut all: Vec<Measured> = Vec::new();
     measure_all(
         &points,
-        |point| measure(point.spec, &point.load, losses, (SETTLING, window)),
+        |point| measure(point.spec, &point.load, losses, (settling(&point.spec), window)),
         |point, measured| {
             let served = measured.trial.throughput();
             tell(&format!("{}, {}, {}: {served:.0}/s", point.panel, point.at, point.curve));
@@ -188,7 +194,7 @@ fn figure(
 /// How the columns about bounds are to be read.
 const CAP_NOTES: [&str; 3] = [
     "cap: what the cache serves over its share of requests, or what all nodes serve over theirs, \
-     whatever is less; limit: the same with the node that is left with most, as the hash places keys",
+     whatever is less; limit: the same with the node that is left with most, as keys are placed",
     "a little more than either is served, for what a full node loses does not count",
     "expected: the share of requests that are for the keys that the cache has room for",
 ];

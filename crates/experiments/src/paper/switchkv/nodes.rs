@@ -30,7 +30,8 @@ pub(super) fn figure(settings: &Settings, mut tell: impl FnMut(&str)) -> Figure 
     measure_all(
         &skews,
         |skew| {
-            let (spec, times) = (settings.rack(System::NoCache), (balance::SETTLING, window));
+            let spec = settings.rack(System::NoCache);
+            let times = (balance::settling(&spec), window);
             balance::measure(spec, &reads(*skew), Losses::SWITCHKV, times).trial
         },
         |skew, trial| {

@@ -1,6 +1,6 @@
 //! Figure 14: how far one cache reaches as nodes are added.
 
-use super::balance::{Measured, SETTLING, measure};
+use super::balance::{Measured, measure, settling};
 use super::system::System;
 use super::{Settings, THETA, losses_note, reads, throughput_panel};
 use crate::paper::Skew;
@@ -48,7 +48,9 @@ pub(super) fn figure(settings: &Settings, mut tell: impl FnMut(&str)) -> Figure 
         |point| {
             // The same for all systems: what any number of keys in the cache would give.
             let best = best(&point.spec);
-            let settling = if point.system == System::SwitchKv { SHEDDING } else { SETTLING };
+            let settling = settling(&point.spec);
+            let sheds = point.system == System::SwitchKv;
+            let settling = if sheds { settling.max(SHEDDING) } else { settling };
             (best, measure(point.spec, &load, LOSSES, (settling, window)))
         },
         |Point { nodes, system, spec }, (best, Measured { trial, .. })| {

@@ -1,6 +1,6 @@
 //! Figures 15 to 19: what a cache does as the popularity of keys shifts.
 
-use super::balance::SETTLING;
+use super::balance::settling;
 use super::system::System;
 use super::{Settings, THETA, losses_note, reads, throughput_panel};
 use crate::paper::figure::{Cell, Column, Figure, Table};
@@ -74,12 +74,13 @@ impl Case {
         let first = rack.limit(&rack.bounds(&still));
         rack.get_used_to(&still, first);
         rack.set_rule_pace(self.spec.caches);
+        let settling = settling(&self.spec);
         let losing = (Losses::SWITCHKV, first);
-        let steady = rack.run_losing(&still, losing, (SETTLING, STEADY), None).throughput();
+        let steady = rack.run_losing(&still, losing, (settling, STEADY), None).throughput();
         let load = Load { shift: Some(self.shift), ..still };
         let look = Look { piece: PIECE, in_time_us: 0 };
         let losing = (Losses::SWITCHKV, steady);
-        let trial = rack.run_losing(&load, losing, (SETTLING, window), Some(look));
+        let trial = rack.run_losing(&load, losing, (settling, window), Some(look));
         Measured { steady, trial }
     }
 
