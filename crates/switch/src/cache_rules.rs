@@ -12,27 +12,43 @@
 use cluster::{CacheId, KeyspaceId};
 use machine::Instant;
 use std::array;
+use std::fmt::Debug;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
-use wire::{CACHES_MAX, CacheRuleBody, CacheRules};
+use wire::{
+    CACHE_RULE_BUCKET_LEN, CACHE_RULE_BUCKETS, CACHES_MAX, CacheRuleBody, CacheRules,
+    KEYSPACE_WORDS,
+};
 
-/// The rules of a switch, shared by its pipelines.
+/// The rules of a switch, shared by its pipelines, and by its program in the kernel if it has one.
 #[derive(Debug)]
-pub(crate) struct Rules {
-    /// Made with the first rule.
-    table: OnceLock<Box<[Bucket]>>,
+pub struct RuleTable {
+    /// Made with the first rule, if nobody else looks at it.
+    memory: OnceLock<Box<dyn RuleMemory>>,
     /// Until when the rules of each cache count, in the words of [`Instant`].
     until: [AtomicU64; CACHES_MAX],
     streams: Mutex<[Stream; CACHES_MAX]>,
 }
 
+/// What rules lie in. All of it is zero at first.
+pub trait RuleMemory: Debug + Send + Sync {
+    /// [`CACHE_RULE_BUCKETS`] buckets.
+    fn buckets(&self) -> &[RuleBucket];
+
+    /// A bit for each keyspace id, in [`KEYSPACE_WORDS`] words: whether keys of it may have rules.
+    fn keyspaces(&self) -> &[AtomicU64];
+
+    /// This cache was heard: its rules count for [`RULES_LAST`] from now on.
+    fn heard(&self, cache: CacheId);
+}
+
 /// Rules that lie in one line of the processor's cache; 0 where there is none.
 #[derive(Debug, Default)]
-#[repr(align(64))]
-struct Bucket([AtomicU64; BUCKET_LEN]);
+#[repr(C, align(64))]
+pub struct RuleBucket([AtomicU64; CACHE_RULE_BUCKET_LEN]);
 
-impl Bucket {
+impl RuleBucket {
     /// Where this rule is; 0: where there is none.
     fn slot_of(&self, rule: u64) -> Option<&AtomicU64> {
         self.0.iter().find(|slot| slot.load(Ordering::Relaxed) == rule)
@@ -42,6 +58,32 @@ impl Bucket {
     fn room(&self) -> usize {
         self.0.iter().filter(|slot| slot.load(Ordering::Relaxed) == 0).count()
     }
+}
+
+/// Memory that only pipelines look at.
+#[derive(Debug)]
+struct OwnMemory {
+    buckets: Box<[RuleBucket]>,
+    keyspaces: Box<[AtomicU64]>,
+}
+
+impl OwnMemory {
+    fn new() -> Self {
+        let buckets = (0..CACHE_RULE_BUCKETS).map(|_| RuleBucket::default()).collect();
+        Self { buckets, keyspaces: (0..KEYSPACE_WORDS).map(|_| AtomicU64::new(0)).collect() }
+    }
+}
+
+impl RuleMemory for OwnMemory {
+    fn buckets(&self) -> &[RuleBucket] {
+        &self.buckets
+    }
+
+    fn keyspaces(&self) -> &[AtomicU64] {
+        &self.keyspaces
+    }
+
+    fn heard(&self, _: CacheId) {}
 }
 
 /// How far the changes of one cache have come.
@@ -67,27 +109,44 @@ impl Place {
         let hash = (keyhash ^ u64::from(keyspace.0)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let hash = hash ^ hash >> 32;
         let fingerprint = hash & !CACHE_BITS;
-        let first = (hash & (BUCKETS as u64 - 1)) as usize;
-        let apart = (fingerprint >> 40) as usize & (BUCKETS - 1);
+        let first = (hash & (CACHE_RULE_BUCKETS as u64 - 1)) as usize;
+        let apart = (fingerprint >> 40) as usize & (CACHE_RULE_BUCKETS - 1);
         // Never the same one: it differs in an odd number of places.
         Self { buckets: [first, first ^ (apart | 1)], fingerprint }
     }
 }
 
-impl Default for Rules {
+/// The word and the bit of a keyspace.
+fn bit_of(keyspaces: &[AtomicU64], keyspace: KeyspaceId) -> Option<(&AtomicU64, u64)> {
+    let word = keyspaces.get(usize::from(keyspace.0 / 64))?;
+    Some((word, 1 << (keyspace.0 % 64)))
+}
+
+impl Default for RuleTable {
     fn default() -> Self {
         let until = array::from_fn(|_| AtomicU64::new(0));
-        Self { table: OnceLock::new(), until, streams: Mutex::default() }
+        Self { memory: OnceLock::new(), until, streams: Mutex::default() }
     }
 }
 
-impl Rules {
+impl RuleTable {
+    /// No rules yet, and memory for them that somebody else looks at as well.
+    #[must_use]
+    pub fn lying_in(memory: Box<dyn RuleMemory>) -> Self {
+        Self { memory: OnceLock::from(memory), ..Self::default() }
+    }
+
     /// Which cache is said to hold this key.
     #[inline]
-    pub(crate) fn find(&self, now: Instant, keyspace: KeyspaceId, keyhash: u64) -> Option<CacheId> {
-        let table = self.table.get()?;
-        let place = Place::of(keyspace, keyhash);
-        let slots = place.buckets.iter().filter_map(|at| table.get(*at)).flat_map(|it| &it.0);
+    #[must_use]
+    pub fn find(&self, now: Instant, keyspace: KeyspaceId, keyhash: u64) -> Option<CacheId> {
+        let memory = self.memory.get()?;
+        let (word, bit) = bit_of(memory.keyspaces(), keyspace)?;
+        if word.load(Ordering::Relaxed) & bit == 0 {
+            return None;
+        }
+        let (place, buckets) = (Place::of(keyspace, keyhash), memory.buckets());
+        let slots = place.buckets.iter().filter_map(|at| buckets.get(*at)).flat_map(|it| &it.0);
         let rules = slots.map(|slot| slot.load(Ordering::Relaxed));
         let mut mine = rules.filter(|rule| rule & !CACHE_BITS == place.fingerprint);
         let cache = mine.find_map(cache_of)?;
@@ -111,10 +170,17 @@ impl Rules {
             return None;
         }
         if stream != of.number {
-            self.forget(cache);
             *of = Stream { number: stream, ..Stream::default() };
+            self.forget(cache);
+            if streams.iter().all(|stream| stream.rules == 0) {
+                self.forget_keyspaces();
+            }
         }
         until.store((now + RULES_LAST).0, Ordering::Relaxed);
+        if let Some(memory) = self.memory.get() {
+            memory.heard(cache);
+        }
+        let of = streams.get_mut(index)?;
         for (number, change) in (from..).zip(changes.iter()) {
             if number == of.next {
                 of.next += 1;
@@ -124,18 +190,20 @@ impl Rules {
         Some(of.next)
     }
 
-    /// How many rules there are.
-    pub(crate) fn len(&self) -> u64 {
+    /// How many rules there are, of all caches, also of those that are not heard any more.
+    #[must_use]
+    pub fn count(&self) -> u64 {
         let streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
         streams.iter().map(|stream| stream.rules).sum()
     }
 
     /// Makes a change; says how many rules the cache has more.
     fn apply(&self, cache: CacheId, change: &CacheRuleBody) -> i64 {
-        let table = self.table.get_or_init(|| (0..BUCKETS).map(|_| Bucket::default()).collect());
-        let place = Place::of(KeyspaceId(change.keyspace), change.keyhash);
+        let memory = self.memory.get_or_init(|| Box::new(OwnMemory::new()));
+        let keyspace = KeyspaceId(change.keyspace);
+        let place = Place::of(keyspace, change.keyhash);
         let mine = place.fingerprint | (u64::from(cache.0) + 1);
-        let buckets = || place.buckets.iter().filter_map(|at| table.get(*at));
+        let buckets = || place.buckets.iter().filter_map(|at| memory.buckets().get(*at));
         let held = buckets().find_map(|bucket| bucket.slot_of(mine));
         match (held, change.adds) {
             (Some(slot), 0) => {
@@ -146,6 +214,9 @@ impl Rules {
             (None, 1) => {
                 let emptier = buckets().max_by_key(|bucket| bucket.room());
                 emptier.and_then(|bucket| bucket.slot_of(0)).map_or(0, |slot| {
+                    if let Some((word, bit)) = bit_of(memory.keyspaces(), keyspace) {
+                        word.fetch_or(bit, Ordering::Relaxed);
+                    }
                     slot.store(mine, Ordering::Relaxed);
                     1
                 })
@@ -154,11 +225,19 @@ impl Rules {
         }
     }
 
+    /// Takes all rules of a cache out.
     fn forget(&self, cache: CacheId) {
-        let slots = self.table.get().into_iter().flatten().flat_map(|bucket| &bucket.0);
+        let buckets = self.memory.get().into_iter().flat_map(|memory| memory.buckets());
+        let slots = buckets.flat_map(|bucket| &bucket.0);
         for slot in slots.filter(|slot| cache_of(slot.load(Ordering::Relaxed)) == Some(cache)) {
             slot.store(0, Ordering::Relaxed);
         }
+    }
+
+    /// There are no rules: none of their keyspaces has any more to look for.
+    fn forget_keyspaces(&self) {
+        let words = self.memory.get().into_iter().flat_map(|memory| memory.keyspaces());
+        words.for_each(|word| word.store(0, Ordering::Relaxed));
     }
 }
 
@@ -170,14 +249,8 @@ fn cache_of(rule: u64) -> Option<CacheId> {
 /// What of a rule says which cache it is: one more than its id.
 const CACHE_BITS: u64 = 0xffff;
 
-const BUCKET_LEN: usize = 8;
-
-/// Buckets: with 65,536 rules half of the places are free, and of two buckets of eight one has
-/// room.
-const BUCKETS: usize = 1 << 14;
-
 /// How long rules count after their cache was heard: what it is sent after it has crashed is lost.
-const RULES_LAST: Duration = Duration::from_millis(400);
+pub const RULES_LAST: Duration = Duration::from_millis(400);
 
 #[cfg(test)]
 mod tests {
@@ -195,7 +268,7 @@ mod tests {
     }
 
     fn change(
-        rules: &Rules,
+        rules: &RuleTable,
         now: Instant,
         cache: u16,
         at: (u64, u64),
@@ -214,19 +287,19 @@ mod tests {
 
     #[test]
     fn changes_are_taken_in_their_order_and_a_gap_is_said() {
-        let (rules, now) = (Rules::default(), Instant::from_unix_ms(1_000));
+        let (rules, now) = (RuleTable::default(), Instant::from_unix_ms(1_000));
         assert_eq!(rules.find(now, SPACE, 7), None);
         assert_eq!(change(&rules, now, 2, (1, 0), &[(1, 7), (1, 8)]), Some(2));
         assert_eq!(change(&rules, now, 2, (1, 3), &[(0, 7)]), Some(2), "the third is missing");
         assert_eq!(rules.find(now, SPACE, 7), Some(CacheId(2)));
         assert_eq!(rules.find(now, KeyspaceId(4), 7), None);
         assert_eq!(change(&rules, now, 2, (1, 1), &[(1, 8), (1, 9), (0, 7)]), Some(4));
-        assert_eq!((rules.find(now, SPACE, 7), rules.len()), (None, 2));
+        assert_eq!((rules.find(now, SPACE, 7), rules.count()), (None, 2));
     }
 
     #[test]
     fn another_stream_replaces_all_of_the_cache_and_an_older_one_nothing() {
-        let (rules, now) = (Rules::default(), Instant::from_unix_ms(1_000));
+        let (rules, now) = (RuleTable::default(), Instant::from_unix_ms(1_000));
         change(&rules, now, 0, (5, 0), &[(1, 7)]);
         change(&rules, now, 1, (1, 0), &[(1, 8)]);
         assert_eq!(change(&rules, now, 0, (4, 0), &[(1, 9)]), None, "it is over");
@@ -237,7 +310,7 @@ mod tests {
 
     #[test]
     fn a_cache_that_is_not_heard_has_no_rules_until_it_is_heard_again() {
-        let (rules, now) = (Rules::default(), Instant::from_unix_ms(1_000));
+        let (rules, now) = (RuleTable::default(), Instant::from_unix_ms(1_000));
         change(&rules, now, 0, (5, 0), &[(1, 7)]);
         let late = now + RULES_LAST;
         assert_eq!(rules.find(late, SPACE, 7), None);
@@ -250,14 +323,14 @@ mod tests {
 
     #[test]
     fn there_is_room_for_as_many_rules_as_caches_may_have() {
-        let (rules, now) = (Rules::default(), Instant::from_unix_ms(1_000));
+        let (rules, now) = (RuleTable::default(), Instant::from_unix_ms(1_000));
         let mut rng = machine::Rng::new(7);
         let hashes: Vec<u64> = (0..65_536).map(|_| rng.next_u64()).collect();
         for (place, hash) in (0u64..).zip(&hashes) {
             assert_eq!(change(&rules, now, 1, (1, place), &[(1, *hash)]), Some(place + 1));
         }
         let found = hashes.iter().filter(|it| rules.find(now, SPACE, **it).is_some()).count();
-        assert_eq!((found, rules.len()), (65_536, 65_536));
+        assert_eq!((found, rules.count()), (65_536, 65_536));
         let strange = (0..1_000_000).filter(|_| rules.find(now, SPACE, rng.next_u64()).is_some());
         assert!(strange.count() <= 1, "hardly any other key looks like one of them");
     }

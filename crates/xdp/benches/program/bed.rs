@@ -179,7 +179,8 @@ impl Bed {
 
 fn load(ifindex: u32) -> Result<Plane<fn() -> machine::Instant>, xdp::Error> {
     let clock = (|| NOW) as fn() -> machine::Instant;
-    let mut plane = Plane::with_program(Program::load_bench(SERVICE)?, SERVICE, INCARNATION, clock);
+    let program = Program::load_bench(SERVICE)?;
+    let mut plane = Plane::with_program(program, SERVICE, INCARNATION, clock)?;
     plane.pretend_port(ifindex)?;
     plane.renew(
         NOW,
