@@ -14,10 +14,29 @@
 /* What of a rule says which cache it is. */
 #define KW_CACHE_BITS	0xffffULL
 
-/* Whether keys of a keyspace may have rules. */
-static __always_inline bool kw_may_be_cached(__u16 keyspace)
+static __always_inline __u64 kw_cache_hash(__u16 keyspace, __u64 keyhash)
 {
-	return cached.keyspaces[keyspace / 64] & 1ULL << keyspace % 64;
+	return (keyhash ^ keyspace) * 0x9e3779b97f4a7c15ULL;
+}
+
+/* The bit of a hash in the filter: its upper part. The compiler makes a shift of it. */
+static __always_inline __u64 kw_filter_bit(__u64 hash)
+{
+	return hash / ((1ULL << 58) / KW_CACHE_FILTER_WORDS);
+}
+
+/*
+ * Whether a key may have a rule: a bit of its keyspace and one of its hash spare most others the look
+ * into the table, which no processor has close by.
+ */
+static __always_inline bool kw_may_be_cached(__u16 keyspace, __be64 keyhash)
+{
+	__u64 bit;
+
+	if (!(cached.keyspaces[keyspace / 64] & 1ULL << keyspace % 64))
+		return false;
+	bit = kw_filter_bit(kw_cache_hash(keyspace, bpf_be64_to_cpu(keyhash)));
+	return cached.filter[bit / 64] & 1ULL << bit % 64;
 }
 
 /* One more than the id of the cache whose rule for this hash is in a bucket, or 0. */
@@ -39,7 +58,7 @@ static __always_inline __u32 kw_cache_in(__u32 bucket, __u64 hash)
 /* The cache that a key's reads go to at a tick, if that is heard and in the tables. */
 static __always_inline const struct kw_node *kw_cache_of(__u16 keyspace, __u64 keyhash, __u64 tick)
 {
-	__u64 hash = (keyhash ^ keyspace) * 0x9e3779b97f4a7c15ULL;
+	__u64 hash = kw_cache_hash(keyspace, keyhash);
 	const struct kw_node *node;
 	__u32 first, cache;
 

@@ -184,8 +184,8 @@ static __always_inline int kw_home(const struct kw_packet *p, struct kw_own *own
 }
 
 /*
- * A read of a keyspace that keys are cached of: to its cache, stamped for its tail, or home. Apart, so
- * that others do not pay for it.
+ * A read of a key that may have a rule: to its cache, stamped for its tail, or home. Apart, so that
+ * others do not pay for it.
  */
 static __noinline int kw_cacheable_read(struct ethhdr *eth, struct kw_own *own,
 					const struct kw_row *row, __u32 *ifindex)
@@ -266,7 +266,7 @@ static __noinline int kw_hot_single(struct ethhdr *eth, struct kw_own *own,
 
 	if (hot && !way.write)
 		return kw_hot_read(&p, own, hot, row, ifindex);
-	if (!way.write && kw_may_be_cached(bpf_ntohs(p.kw->keyspace)))
+	if (!way.write && kw_may_be_cached(bpf_ntohs(p.kw->keyspace), KW_U64(&p.kw->keyhash)))
 		return kw_cacheable_read(eth, own, row, ifindex);
 	if (way.write)
 		way.directory_clock = kw_directory_clock();
@@ -350,7 +350,7 @@ static __always_inline int kw_single(const struct kw_packet *p, struct kw_own *o
 		return kw_delegated_put(p->eth, own, row, ifindex);
 	if (kw_may_be_hot(KW_U64(&kw->keyhash)))
 		return kw_hot_single(p->eth, own, row, ifindex);
-	if (!way.write && kw_may_be_cached(keyspace))
+	if (!way.write && kw_may_be_cached(keyspace, KW_U64(&kw->keyhash)))
 		return kw_cacheable_read(p->eth, own, row, ifindex);
 	return kw_home(p, own, row, way, ifindex);
 }

@@ -17,8 +17,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 use wire::{
-    CACHE_RULE_BUCKET_LEN, CACHE_RULE_BUCKETS, CACHES_MAX, CacheRuleBody, CacheRules,
-    KEYSPACE_WORDS,
+    CACHE_FILTER_WORDS, CACHE_RULE_BUCKET_LEN, CACHE_RULE_BUCKETS, CACHES_MAX, CacheRuleBody,
+    CacheRules, KEYSPACE_WORDS,
 };
 
 /// The rules of a switch, shared by its pipelines, and by its program in the kernel if it has one.
@@ -28,7 +28,7 @@ pub struct RuleTable {
     memory: OnceLock<Box<dyn RuleMemory>>,
     /// Until when the rules of each cache count, in the words of [`Instant`].
     until: [AtomicU64; CACHES_MAX],
-    streams: Mutex<[Stream; CACHES_MAX]>,
+    told: Mutex<Told>,
 }
 
 /// What rules lie in. All of it is zero at first.
@@ -38,6 +38,10 @@ pub trait RuleMemory: Debug + Send + Sync {
 
     /// A bit for each keyspace id, in [`KEYSPACE_WORDS`] words: whether keys of it may have rules.
     fn keyspaces(&self) -> &[AtomicU64];
+
+    /// The filter, in [`CACHE_FILTER_WORDS`] words: a bit for the upper part of each rule. It
+    /// spares most keys without a rule the look into the buckets.
+    fn filter(&self) -> &[AtomicU64];
 
     /// This cache was heard: its rules count for [`RULES_LAST`] from now on.
     fn heard(&self, cache: CacheId);
@@ -65,12 +69,14 @@ impl RuleBucket {
 struct OwnMemory {
     buckets: Box<[RuleBucket]>,
     keyspaces: Box<[AtomicU64]>,
+    filter: Box<[AtomicU64]>,
 }
 
 impl OwnMemory {
     fn new() -> Self {
         let buckets = (0..CACHE_RULE_BUCKETS).map(|_| RuleBucket::default()).collect();
-        Self { buckets, keyspaces: (0..KEYSPACE_WORDS).map(|_| AtomicU64::new(0)).collect() }
+        let words = |count| (0..count).map(|_| AtomicU64::new(0)).collect();
+        Self { buckets, keyspaces: words(KEYSPACE_WORDS), filter: words(CACHE_FILTER_WORDS) }
     }
 }
 
@@ -83,7 +89,38 @@ impl RuleMemory for OwnMemory {
         &self.keyspaces
     }
 
+    fn filter(&self) -> &[AtomicU64] {
+        &self.filter
+    }
+
     fn heard(&self, _: CacheId) {}
+}
+
+/// What caches have told.
+#[derive(Debug, Default)]
+struct Told {
+    streams: [Stream; CACHES_MAX],
+    /// How many rules share each bit of the filter; there are none before the first rule.
+    sharing: Vec<u8>,
+}
+
+impl Told {
+    /// How many rules share a bit, this one not counted any more.
+    fn leaves(&mut self, bit: usize) -> u8 {
+        let sharing = self.sharing.get_mut(bit).expect("each bit has a count");
+        // Where there were too many to be counted the bit stays.
+        if *sharing < u8::MAX {
+            *sharing -= 1;
+        }
+        *sharing
+    }
+
+    /// Counts a rule that has this bit.
+    fn comes(&mut self, bit: usize) {
+        self.sharing.resize(CACHE_FILTER_WORDS * 64, 0);
+        let sharing = self.sharing.get_mut(bit).expect("each bit has a count");
+        *sharing = sharing.saturating_add(1);
+    }
 }
 
 /// How far the changes of one cache have come.
@@ -116,16 +153,41 @@ impl Place {
     }
 }
 
-/// The word and the bit of a keyspace.
-fn bit_of(keyspaces: &[AtomicU64], keyspace: KeyspaceId) -> Option<(&AtomicU64, u64)> {
-    let word = keyspaces.get(usize::from(keyspace.0 / 64))?;
-    Some((word, 1 << (keyspace.0 % 64)))
+/// One bit among these words.
+#[derive(Clone, Copy)]
+struct Bit<'a> {
+    word: &'a AtomicU64,
+    mask: u64,
+}
+
+impl<'a> Bit<'a> {
+    fn of(words: &'a [AtomicU64], bit: usize) -> Self {
+        let word = words.get(bit / 64).expect("there is a word for each bit");
+        Self { word, mask: 1 << (bit % 64) }
+    }
+
+    fn is_set(self) -> bool {
+        self.word.load(Ordering::Relaxed) & self.mask != 0
+    }
+
+    fn set(self) {
+        self.word.fetch_or(self.mask, Ordering::Relaxed);
+    }
+
+    fn clear(self) {
+        self.word.fetch_and(!self.mask, Ordering::Relaxed);
+    }
+}
+
+/// Which bit of the filter a rule, or its fingerprint, has: its upper part.
+fn filter_bit(rule: u64) -> usize {
+    (rule / ((1 << 58) / CACHE_FILTER_WORDS as u64)) as usize
 }
 
 impl Default for RuleTable {
     fn default() -> Self {
         let until = array::from_fn(|_| AtomicU64::new(0));
-        Self { memory: OnceLock::new(), until, streams: Mutex::default() }
+        Self { memory: OnceLock::new(), until, told: Mutex::default() }
     }
 }
 
@@ -141,11 +203,13 @@ impl RuleTable {
     #[must_use]
     pub fn find(&self, now: Instant, keyspace: KeyspaceId, keyhash: u64) -> Option<CacheId> {
         let memory = self.memory.get()?;
-        let (word, bit) = bit_of(memory.keyspaces(), keyspace)?;
-        if word.load(Ordering::Relaxed) & bit == 0 {
+        if !Bit::of(memory.keyspaces(), keyspace.0.into()).is_set() {
             return None;
         }
         let (place, buckets) = (Place::of(keyspace, keyhash), memory.buckets());
+        if !Bit::of(memory.filter(), filter_bit(place.fingerprint)).is_set() {
+            return None;
+        }
         let slots = place.buckets.iter().filter_map(|at| buckets.get(*at)).flat_map(|it| &it.0);
         let rules = slots.map(|slot| slot.load(Ordering::Relaxed));
         let mut mine = rules.filter(|rule| rule & !CACHE_BITS == place.fingerprint);
@@ -164,15 +228,15 @@ impl RuleTable {
         changes: &CacheRules<'_>,
     ) -> Option<u64> {
         let index = usize::from(cache.0);
-        let mut streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
-        let (of, until) = (streams.get_mut(index)?, self.until.get(index)?);
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        let (of, until) = (told.streams.get_mut(index)?, self.until.get(index)?);
         if stream < of.number && now.0 < until.load(Ordering::Relaxed) {
             return None;
         }
         if stream != of.number {
             *of = Stream { number: stream, ..Stream::default() };
-            self.forget(cache);
-            if streams.iter().all(|stream| stream.rules == 0) {
+            self.forget(&mut told, cache);
+            if told.streams.iter().all(|stream| stream.rules == 0) {
                 self.forget_keyspaces();
             }
         }
@@ -180,25 +244,27 @@ impl RuleTable {
         if let Some(memory) = self.memory.get() {
             memory.heard(cache);
         }
-        let of = streams.get_mut(index)?;
+        let mut of = *told.streams.get(index)?;
         for (number, change) in (from..).zip(changes.iter()) {
             if number == of.next {
                 of.next += 1;
-                of.rules = of.rules.saturating_add_signed(self.apply(cache, &change));
+                let more = self.apply(&mut told, cache, &change);
+                of.rules = of.rules.saturating_add_signed(more);
             }
         }
+        *told.streams.get_mut(index)? = of;
         Some(of.next)
     }
 
     /// How many rules there are, of all caches, also of those that are not heard any more.
     #[must_use]
     pub fn count(&self) -> u64 {
-        let streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
-        streams.iter().map(|stream| stream.rules).sum()
+        let told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        told.streams.iter().map(|stream| stream.rules).sum()
     }
 
     /// Makes a change; says how many rules the cache has more.
-    fn apply(&self, cache: CacheId, change: &CacheRuleBody) -> i64 {
+    fn apply(&self, told: &mut Told, cache: CacheId, change: &CacheRuleBody) -> i64 {
         let memory = self.memory.get_or_init(|| Box::new(OwnMemory::new()));
         let keyspace = KeyspaceId(change.keyspace);
         let place = Place::of(keyspace, change.keyhash);
@@ -207,16 +273,16 @@ impl RuleTable {
         let held = buckets().find_map(|bucket| bucket.slot_of(mine));
         match (held, change.adds) {
             (Some(slot), 0) => {
-                slot.store(0, Ordering::Relaxed);
+                take_out(memory.as_ref(), told, slot);
                 -1
             }
             // In the emptier one: then both are hardly ever full.
             (None, 1) => {
                 let emptier = buckets().max_by_key(|bucket| bucket.room());
                 emptier.and_then(|bucket| bucket.slot_of(0)).map_or(0, |slot| {
-                    if let Some((word, bit)) = bit_of(memory.keyspaces(), keyspace) {
-                        word.fetch_or(bit, Ordering::Relaxed);
-                    }
+                    Bit::of(memory.keyspaces(), keyspace.0.into()).set();
+                    told.comes(filter_bit(mine));
+                    Bit::of(memory.filter(), filter_bit(mine)).set();
                     slot.store(mine, Ordering::Relaxed);
                     1
                 })
@@ -226,11 +292,11 @@ impl RuleTable {
     }
 
     /// Takes all rules of a cache out.
-    fn forget(&self, cache: CacheId) {
-        let buckets = self.memory.get().into_iter().flat_map(|memory| memory.buckets());
-        let slots = buckets.flat_map(|bucket| &bucket.0);
+    fn forget(&self, told: &mut Told, cache: CacheId) {
+        let Some(memory) = self.memory.get() else { return };
+        let slots = memory.buckets().iter().flat_map(|bucket| &bucket.0);
         for slot in slots.filter(|slot| cache_of(slot.load(Ordering::Relaxed)) == Some(cache)) {
-            slot.store(0, Ordering::Relaxed);
+            take_out(memory.as_ref(), told, slot);
         }
     }
 
@@ -238,6 +304,14 @@ impl RuleTable {
     fn forget_keyspaces(&self) {
         let words = self.memory.get().into_iter().flat_map(|memory| memory.keyspaces());
         words.for_each(|word| word.store(0, Ordering::Relaxed));
+    }
+}
+
+/// Takes a rule out, and its bit if no other rule has it.
+fn take_out(memory: &dyn RuleMemory, told: &mut Told, slot: &AtomicU64) {
+    let bit = filter_bit(slot.swap(0, Ordering::Relaxed));
+    if told.leaves(bit) == 0 {
+        Bit::of(memory.filter(), bit).clear();
     }
 }
 
@@ -319,6 +393,19 @@ mod tests {
         let later = late + RULES_LAST;
         assert_eq!(change(&rules, later, 0, (2, 0), &[]), Some(0), "its clock was set back");
         assert_eq!(rules.find(later, SPACE, 7), None);
+    }
+
+    #[test]
+    fn a_rule_goes_on_when_another_with_its_bit_of_the_filter_leaves() {
+        let (rules, now) = (RuleTable::default(), Instant::from_unix_ms(1_000));
+        let bit_of = |hash| filter_bit(Place::of(SPACE, hash).fingerprint);
+        let same = (8..).find(|hash| bit_of(*hash) == bit_of(7)).expect("there are many more");
+        change(&rules, now, 0, (5, 0), &[(1, 7), (1, same)]);
+        change(&rules, now, 0, (5, 2), &[(0, 7)]);
+        assert_eq!([7, same].map(|hash| rules.find(now, SPACE, hash)), [None, Some(CacheId(0))]);
+        change(&rules, now, 0, (5, 3), &[(0, same)]);
+        let filter = rules.memory.get().expect("there were rules").filter();
+        assert!(filter.iter().all(|word| word.load(Ordering::Relaxed) == 0));
     }
 
     #[test]

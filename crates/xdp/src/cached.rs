@@ -10,7 +10,7 @@ use cluster::CacheId;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use switch::{RULES_LAST, RuleBucket, RuleMemory, RuleTable};
-use wire::{CACHE_RULE_BUCKETS, CACHES_MAX, KEYSPACE_WORDS};
+use wire::{CACHE_FILTER_WORDS, CACHE_RULE_BUCKETS, CACHES_MAX, KEYSPACE_WORDS};
 
 /// A table of rules in the memory that this program looks at.
 pub(crate) fn rules(program: &Arc<Program>) -> Result<RuleTable, Error> {
@@ -27,6 +27,7 @@ pub(crate) fn rules(program: &Arc<Program>) -> Result<RuleTable, Error> {
 pub(crate) struct Cached {
     buckets: [RuleBucket; CACHE_RULE_BUCKETS],
     keyspaces: [AtomicU64; KEYSPACE_WORDS],
+    filter: [AtomicU64; CACHE_FILTER_WORDS],
     /// The program's.
     _until: [AtomicU64; CACHES_MAX],
 }
@@ -45,6 +46,10 @@ impl RuleMemory for InKernel {
 
     fn keyspaces(&self) -> &[AtomicU64] {
         &self.mapped.value().keyspaces
+    }
+
+    fn filter(&self) -> &[AtomicU64] {
+        &self.mapped.value().filter
     }
 
     fn heard(&self, cache: CacheId) {
