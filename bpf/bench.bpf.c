@@ -9,8 +9,9 @@
  * The build defines, in the machine's order, what crates/xdp/benches/program says: CLIENT and
  * CLIENT_PORT; NODES_NET, to which a node's id is added, and NODES_PORT; NODES, how many; HOT_KEYS,
  * how many keys may be hot, and APART, how far their hashes lie from each other. The lower half of
- * those is asked for, and the replies for the upper half raise the floor. VALUE_AT is where the
- * value of a PUT lies in its body.
+ * those is asked for, and the replies for the upper half raise the floor. CACHED_KEYS, how many keys
+ * a cache may hold, and SCATTER, what makes their hashes. VALUE_AT is where the value of a PUT lies in
+ * its body.
  */
 
 /* What the packet says in `count` of its key. */
@@ -21,6 +22,7 @@ enum {
 	RAISED = 3,
 	NEW_WRITE = 4,		/* On a delegation, with its client's next number each time. */
 	SAME_WRITE = 5,		/* A copy of the one before. */
+	CACHED = 6,		/* That a cache holds. */
 };
 
 /* What is known of the packet here must not save the switch from finding it out. */
@@ -49,7 +51,7 @@ static __always_inline struct clock *clock_of(struct kw_header *kw, void *end)
 {
 	struct clock *in_value = (void *)(kw + 1) + VALUE_AT;
 
-	if (kw->count < NEW_WRITE)
+	if (kw->count != NEW_WRITE && kw->count != SAME_WRITE)
 		return (void *)&kw->client;
 	return (void *)(in_value + 1) <= end ? in_value : NULL;
 }
@@ -73,6 +75,14 @@ static __always_inline void numbered(struct kw_header *kw, const struct clock *c
 	KW_U64((void *)kw + KW_DIRECTORY_CLOCK_AT) = ~0ULL;
 }
 
+/* The hash of a key that a cache holds. */
+static __always_inline __u64 scattered(__u64 key)
+{
+	key = (key + 1) * SCATTER;
+	key = (key ^ key >> 32) * SCATTER;
+	return key ^ key >> 32;
+}
+
 static __noinline int keyed(struct kw_header *kw, const struct clock *clock, __u64 random)
 {
 	switch (kw->count) {
@@ -86,6 +96,9 @@ static __noinline int keyed(struct kw_header *kw, const struct clock *clock, __u
 	case SAME_WRITE:
 		numbered(kw, clock, random);
 		KW_U64(&kw->keyhash) = 0;
+		return 0;
+	case CACHED:
+		KW_U64(&kw->keyhash) = bpf_cpu_to_be64(scattered(random % CACHED_KEYS));
 		return 0;
 	case HOT:
 		KW_U64(&kw->keyhash) = bpf_cpu_to_be64(random % (HOT_KEYS / 2) * APART);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
- * The switch in the kernel: sections 3.1 to 3.9, 8 and 9 of spec/protocol.md.
+ * The switch in the kernel: sections 3.1 to 3.9, 8 and 9 of spec/protocol.md, and
+ * rules C22 to C25 of section 12.
  *
  *	frame ─▶ keyway_one (XDP) ─┬─▶ redirected: replies, requests for one key
  *				   ├─▶ keyway_many (tc): MGET and RANGE, one clone for each part
@@ -124,6 +125,18 @@ int forget(struct kw_silent *of)
 	if (bpf_map_delete_elem(&ended, &client))
 		return 1;
 	__sync_fetch_and_sub(&delegated.clients, 1);
+	return 0;
+}
+
+/* Called by the loader: a cache was heard. 0 if its rules count from now on. */
+SEC("syscall")
+int heard(struct kw_heard *of)
+{
+	__u32 cache = of->cache;
+
+	if (cache >= KW_CACHES_MAX)
+		return 1;
+	*(volatile __u64 *)&cached.until[cache] = bpf_jiffies64() + of->ticks;
 	return 0;
 }
 

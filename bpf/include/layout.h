@@ -47,6 +47,10 @@
 #define KW_HOT_LOADS_PER_PAGE	256
 #define KW_SPACE_ELEMENTS	8192
 #define KW_LARGE_SPACE_ELEMENTS	69633
+#define KW_CACHE_RULE_BUCKETS	16384
+#define KW_CACHE_RULE_BUCKET_LEN	8
+#define KW_CACHE_FILTER_WORDS	32768
+#define KW_KEYSPACE_WORDS	1024
 #define KW_PUT_LEN	8
 #define KW_CAS_LEN	18
 #define KW_INCR_LEN	8
@@ -464,7 +468,7 @@ _Static_assert(__builtin_offsetof(struct kw_way, ifindex) == 16, "as in Rust");
 _Static_assert(__builtin_offsetof(struct kw_way, dmac) == 20, "as in Rust");
 _Static_assert(__builtin_offsetof(struct kw_way, smac) == 26, "as in Rust");
 
-/* A node of the node table, by id: its way, the port of its first shard, and how many it has (0: it is not in the node table). */
+/* A node of the node table or a cache, by id: its way, the port of its first shard, and how many it has (0: it is not in the tables). */
 struct kw_node {
 	__u8 addr[16];
 	__u32 ifindex;
@@ -494,6 +498,15 @@ _Static_assert(__builtin_offsetof(struct kw_source, addr) == 0, "as in Rust");
 _Static_assert(__builtin_offsetof(struct kw_source, port) == 16, "as in Rust");
 _Static_assert(__builtin_offsetof(struct kw_source, pad) == 18, "as in Rust");
 
+/* Whose port a source is: the id of a node, or of a cache (1). */
+struct kw_sender {
+	__u16 id;
+	__u16 is_cache;
+};
+_Static_assert(sizeof(struct kw_sender) == 4, "no padding");
+_Static_assert(__builtin_offsetof(struct kw_sender, id) == 0, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_sender, is_cache) == 2, "as in Rust");
+
 /* What one processor counted for a partition. */
 struct kw_load {
 	__u64 reads;
@@ -503,7 +516,7 @@ _Static_assert(sizeof(struct kw_load) == 16, "no padding");
 _Static_assert(__builtin_offsetof(struct kw_load, reads) == 0, "as in Rust");
 _Static_assert(__builtin_offsetof(struct kw_load, writes) == 8, "as in Rust");
 
-/* What one processor counted: packets that left as one, by operation, and so are counted once; all others by operation, drops by reason, datagrams that the parser refused, what left as parts of an MGET or RANGE, PUTs of delegated keys sent by a grant that was new, or was not, keys of MGETs that were hot and went home, or to a copy, replies of versions that were never given out, and PUTs that a grant had no room for. */
+/* What one processor counted: packets that left as one, by operation, and so are counted once; all others by operation, drops by reason, datagrams that the parser refused, what left as parts of an MGET or RANGE, PUTs of delegated keys sent by a grant that was new, or was not, keys of MGETs that were hot and went home, or to a copy, replies of versions that were never given out, PUTs that a grant had no room for, and GETs sent to caches. */
 struct kw_totals {
 	__u64 forwarded[256];
 	__u64 others[256];
@@ -514,8 +527,9 @@ struct kw_totals {
 	__u64 hot_keys[2];
 	__u64 doubted;
 	__u64 crowded;
+	__u64 cached;
 };
-_Static_assert(sizeof(struct kw_totals) == 6208, "no padding");
+_Static_assert(sizeof(struct kw_totals) == 6216, "no padding");
 _Static_assert(__builtin_offsetof(struct kw_totals, forwarded) == 0, "as in Rust");
 _Static_assert(__builtin_offsetof(struct kw_totals, others) == 2048, "as in Rust");
 _Static_assert(__builtin_offsetof(struct kw_totals, dropped) == 4096, "as in Rust");
@@ -525,6 +539,7 @@ _Static_assert(__builtin_offsetof(struct kw_totals, delegated) == 6160, "as in R
 _Static_assert(__builtin_offsetof(struct kw_totals, hot_keys) == 6176, "as in Rust");
 _Static_assert(__builtin_offsetof(struct kw_totals, doubted) == 6192, "as in Rust");
 _Static_assert(__builtin_offsetof(struct kw_totals, crowded) == 6200, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_totals, cached) == 6208, "as in Rust");
 
 /* The service address, fixed when the program is loaded. */
 struct kw_service {
@@ -565,6 +580,15 @@ _Static_assert(__builtin_offsetof(struct kw_rule, active) == 49, "as in Rust");
 _Static_assert(__builtin_offsetof(struct kw_rule, hot) == 50, "as in Rust");
 _Static_assert(__builtin_offsetof(struct kw_rule, delegates) == 51, "as in Rust");
 _Static_assert(__builtin_offsetof(struct kw_rule, pad) == 52, "as in Rust");
+
+/* A cache that was heard, and for how many ticks its rules count from now on. */
+struct kw_heard {
+	__u32 cache;
+	__u32 ticks;
+};
+_Static_assert(sizeof(struct kw_heard) == 8, "no padding");
+_Static_assert(__builtin_offsetof(struct kw_heard, cache) == 0, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_heard, ticks) == 4, "as in Rust");
 
 /* What a hot key is known by. */
 struct kw_hot_key {

@@ -69,17 +69,25 @@ struct {
 	__type(value, __u32);
 } node_order SEC(".maps");
 
-/* Every port of every node: its id. */
+/* By cache id. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, KW_CACHES_MAX);
+	__type(key, __u32);
+	__type(value, struct kw_node);
+} caches SEC(".maps");
+
+/* Every port of every node and cache. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 65536);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__type(key, struct kw_source);
-	__type(value, __u32);
+	__type(value, struct kw_sender);
 } senders SEC(".maps");
 
 /*
- * One bit for each UDP port that a node has: most requests need not be looked up in `senders`. Not
+ * One bit for each UDP port that a node or cache has: most requests need not be looked up in `senders`. Not
  * in a map of many values, since each look into one takes time.
  */
 __u64 sender_ports[1024] SEC(".data.senders");
@@ -252,6 +260,17 @@ struct {
 	__type(key, __u32);
 	__type(value, struct kw_hot_load_page);
 } hot_loads SEC(".maps");
+
+/*
+ * Which keys caches hold: see cached.h. The loader has it mapped and writes rules as it is told them,
+ * with the code that a switch in user space has for its own.
+ */
+struct {
+	__u64	buckets[KW_CACHE_RULE_BUCKETS][KW_CACHE_RULE_BUCKET_LEN];
+	__u64	keyspaces[KW_KEYSPACE_WORDS];	/* A bit for each id: keys of it may have rules. */
+	__u64	filter[KW_CACHE_FILTER_WORDS];	/* A bit for each upper part of a rule that is there. */
+	__u64	until[KW_CACHES_MAX];		/* The tick from which rules of a cache count for nothing. */
+} cached SEC(".data.cached");
 
 struct kw_pause {
 	__uint(type, BPF_MAP_TYPE_ARRAY);

@@ -9,6 +9,7 @@
 #ifndef KEYWAY_ONE_H
 #define KEYWAY_ONE_H
 
+#include "cached.h"
 #include "count.h"
 #include "hot.h"
 #include "observe.h"
@@ -70,7 +71,7 @@ static __always_inline const struct kw_client *kw_client(struct xdp_md *ctx, __b
 	return kw_ask(ctx, to, tick);
 }
 
-/* From a node to the client that it names. */
+/* From a node or a cache to the client that it names. */
 static __always_inline int kw_reply(struct xdp_md *ctx, const struct kw_packet *p, struct kw_own *own,
 				    __u32 *ifindex)
 {
@@ -84,20 +85,23 @@ static __always_inline int kw_reply(struct xdp_md *ctx, const struct kw_packet *
 	if (rule.installed && !rule.active)
 		return KW_DROP_STANDBY;
 	sender = kw_sender(p);
-	if (sender < 0)
+	if (sender < 0 || (sender >= KW_CACHE && kw->op != KW_OP_GET_REPLY))
 		return KW_DROP_REPLY_NOT_FROM_NODE;
 	if (!kw->reply_port)
 		return KW_DROP_BAD_REPLY_ADDRESS;
-	if (bpf_ntohs(kw->node) != sender)
+	if (bpf_ntohs(kw->node) != (sender & (KW_CACHE - 1)))
 		return KW_DROP_REPLY_NOT_FROM_NODE;
 	to = KW_U32(kw->reply_addr + 12);
 	client = kw_is_mapped(kw->reply_addr) ? kw_client(ctx, to) : NULL;
 	if (!client)
 		return KW_TO_KERNEL;
-	kw_answered(own, kw, sender);
-	reason = kw_observe(kw, sender);
-	if (reason)
-		return reason;
+	/* What a cache says, its lender has said to the nodes. */
+	if (sender < KW_CACHE) {
+		kw_answered(own, kw, sender);
+		reason = kw_observe(kw, sender);
+		if (reason)
+			return reason;
+	}
 	if (kw->op < KW_OP_HOT_COPIED)
 		KW_U64((void *)kw + KW_REPLY_DIRECTORY_CLOCK_AT) = bpf_cpu_to_be64(kw_directory_clock());
 	kw_address(p, to, kw->reply_port);
@@ -180,6 +184,32 @@ static __always_inline int kw_home(const struct kw_packet *p, struct kw_own *own
 }
 
 /*
+ * A read of a key that may have a rule: to its cache, stamped for its tail, or home. Apart, so that
+ * others do not pay for it.
+ */
+static __noinline int kw_cacheable_read(struct ethhdr *eth, struct kw_own *own,
+					const struct kw_row *row, __u32 *ifindex)
+{
+	struct kw_packet p = kw_packet_at(eth);
+	const struct kw_node *cache = NULL;
+	struct kw_homeward way = {};
+
+	if (!(p.kw->flags & KW_FLAG_AT_HOME) && row->tail_port)
+		cache = kw_cache_of(bpf_ntohs(p.kw->keyspace),
+				    bpf_be64_to_cpu(KW_U64(&p.kw->keyhash)), own->tick);
+	if (!cache)
+		return kw_home(&p, own, row, way, ifindex);
+	if (!cache->ifindex)
+		return KW_TO_KERNEL;
+	kw_count_read(row->counter);
+	own->totals.cached++;
+	kw_stamp_request(&p);
+	kw_stamp_partition(p.kw, row->partition, row->epoch);
+	kw_stamp_chain_of_one(p.kw, kw_tail(row));
+	return kw_send_to(&p, cache, cache->port, ifindex);
+}
+
+/*
  * A read of a hot key: to a reader that holds what the proven floor asks for, or to its tail, which
  * also is asked for the floor if the key is delegated. A reader to which no way is known is passed
  * over.
@@ -236,6 +266,8 @@ static __noinline int kw_hot_single(struct ethhdr *eth, struct kw_own *own,
 
 	if (hot && !way.write)
 		return kw_hot_read(&p, own, hot, row, ifindex);
+	if (!way.write && kw_may_be_cached(bpf_ntohs(p.kw->keyspace), KW_U64(&p.kw->keyhash)))
+		return kw_cacheable_read(eth, own, row, ifindex);
 	if (way.write)
 		way.directory_clock = kw_directory_clock();
 	fate = kw_home(&p, own, row, way, ifindex);
@@ -318,6 +350,8 @@ static __always_inline int kw_single(const struct kw_packet *p, struct kw_own *o
 		return kw_delegated_put(p->eth, own, row, ifindex);
 	if (kw_may_be_hot(KW_U64(&kw->keyhash)))
 		return kw_hot_single(p->eth, own, row, ifindex);
+	if (!way.write && kw_may_be_cached(keyspace, KW_U64(&kw->keyhash)))
+		return kw_cacheable_read(p->eth, own, row, ifindex);
 	return kw_home(p, own, row, way, ifindex);
 }
 
@@ -367,6 +401,9 @@ static __always_inline int kw_forward(struct xdp_md *ctx, const struct kw_packet
 	case KW_OP_MGET:
 	case KW_OP_RANGE:
 		return KW_TO_KERNEL; /* On its way there it meets the tc program. */
+	case KW_OP_CACHE_RULES:
+		/* The sockets write rules. Nobody else tells a switch anything. */
+		return kw_sender(p) >= KW_CACHE ? KW_TO_KERNEL : KW_DROP_BAD_OP;
 	default:
 		if (p->kw->op & 0x80)
 			return kw_reply(ctx, p, own, ifindex);

@@ -115,12 +115,15 @@ static __always_inline bool kw_is_keyspace(__u32 id)
 	return bpf_map_lookup_elem(&keyspaces, &id) || bpf_map_lookup_elem(&large_keyspaces, &id);
 }
 
-/* The id of the node that sent this, or -1. */
+/* What is added to the id of a sender that is a cache. */
+#define KW_CACHE	0x10000
+
+/* The id of the node or cache that sent this, or -1. */
 static __always_inline int kw_sender(const struct kw_packet *p)
 {
 	struct kw_source from;
 	__u16 port = bpf_ntohs(p->udp->source);
-	const __u32 *id;
+	const struct kw_sender *sender;
 
 	if (!(sender_ports[port / 64] & 1ULL << port % 64))
 		return -1;
@@ -128,8 +131,8 @@ static __always_inline int kw_sender(const struct kw_packet *p)
 	KW_U32(&from.addr[8]) = KW_MAPPED_MID;
 	KW_U32(&from.addr[12]) = p->ip->saddr;
 	from.port = p->udp->source;
-	id = bpf_map_lookup_elem(&senders, &from);
-	return id ? *id : -1;
+	sender = bpf_map_lookup_elem(&senders, &from);
+	return sender ? sender->id + sender->is_cache * KW_CACHE : -1;
 }
 
 /*

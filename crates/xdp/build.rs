@@ -48,22 +48,24 @@ fn compile(root: &Path, program: &str, libbpf: &str, out: &Path) {
 /// What a program is to know that Rust says.
 fn definitions(program: &str) -> Vec<String> {
     use benches::program::addresses::{
-        APART, CLIENT, HOT_KEYS, NODES, NODES_NET, NODES_PORT, VALUE_AT,
+        APART, CACHED_KEYS, CLIENT, HOT_KEYS, NODES, NODES_NET, NODES_PORT, SCATTER, VALUE_AT,
     };
     if program != "bench" {
         return Vec::new();
     }
     let [a, b] = NODES_NET;
-    let define = |(name, value): (&str, u32)| format!("-D{name}={value}U");
+    let define = |(name, value): (&str, u64)| format!("-D{name}={value}ULL");
     let all = [
-        ("CLIENT", CLIENT.0.to_bits()),
+        ("CACHED_KEYS", CACHED_KEYS.into()),
+        ("CLIENT", CLIENT.0.to_bits().into()),
         ("CLIENT_PORT", CLIENT.1.into()),
-        ("APART", APART),
+        ("APART", APART.into()),
         ("HOT_KEYS", HOT_KEYS.into()),
         ("NODES", NODES.into()),
-        ("NODES_NET", u32::from_be_bytes([a, b, 0, 0])),
+        ("NODES_NET", u32::from_be_bytes([a, b, 0, 0]).into()),
         ("NODES_PORT", NODES_PORT.into()),
-        ("VALUE_AT", VALUE_AT),
+        ("SCATTER", SCATTER),
+        ("VALUE_AT", VALUE_AT.into()),
     ];
     all.map(define).into()
 }

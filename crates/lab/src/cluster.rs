@@ -37,9 +37,9 @@ pub fn admin(place: LabHost) -> SocketAddr {
     (place.address(), ADMIN_PORT).into()
 }
 
-/// Where the first shard of a node is.
-pub fn listen(node: LabHost) -> SocketAddr {
-    (node.address(), NODE_PORT).into()
+/// Where a cache, or the first shard of a node, is.
+pub fn listen(place: LabHost) -> SocketAddr {
+    (place.address(), NODE_PORT).into()
 }
 
 /// The same for all, so that data is found again by a lab that comes later.
@@ -61,11 +61,16 @@ impl Cluster {
         for (id, place) in (1..).zip(self.rack.nodes()) {
             text.push_str(&self.node(id, place));
         }
+        for (id, place) in (1..=self.rack.caches).zip(self.rack.caches()) {
+            text.push_str(&cache(id, place));
+        }
+        // Without caches they have what keyspaces have that nobody says anything of.
+        let hot = if self.rack.caches > 0 { "hot = \"cache\"\n" } else { "" };
         for (name, kind) in [(HASH_KEYSPACE, "hash"), (RANGE_KEYSPACE, "range")] {
             write!(
                 text,
                 "\n[[keyspace]]\nname = \"{name}\"\nkind = \"{kind}\"\n\
-                 partitions = {partitions}\nreplicas = {replicas}\n"
+                 partitions = {partitions}\nreplicas = {replicas}\n{hot}"
             )
             .expect("strings take everything");
         }
@@ -105,11 +110,16 @@ impl Cluster {
     }
 }
 
+fn cache(id: u16, place: LabHost) -> String {
+    let (listen, admin) = (listen(place), admin(place));
+    format!("\n[[cache]]\nid = {id}\nlisten = \"{listen}\"\nadmin = \"{admin}\"\n")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::rack::{CLIENTS_MAX, NODES_MAX};
-    use cluster::NodeId;
+    use cluster::{HotPolicy, NodeId};
     use runtime::config::{Config, EngineKind};
     use runtime::disk::MinFreeDisk;
     use runtime::memory::MaxMemory;
@@ -134,7 +144,8 @@ mod tests {
             service: service(),
             admin: admin(LabHost::Controller),
         };
-        let rack = Rack { lab: "lab".into(), nodes: NODES_MAX, clients: CLIENTS_MAX };
+        let caches = 2;
+        let rack = Rack { lab: "lab".into(), nodes: NODES_MAX, caches, clients: CLIENTS_MAX };
         let node_rate = NonZero::new(rate);
         Cluster { rack, plane: Plane::User, size, node_rate, slow_nodes: 2 }
     }
@@ -156,6 +167,8 @@ mod tests {
         assert!(config.nodes.iter().all(|node| node.data.is_none()));
         assert_eq!(config.switches[0].service.to_string(), "10.77.255.1:7700");
         assert_eq!(config.node(NodeId(32)).unwrap().listen.to_string(), "10.77.1.32:7801");
+        assert_eq!(config.caches[1].listen.to_string(), "10.77.3.2:7801");
+        assert!(config.keyspaces.iter().all(|keyspace| keyspace.hot == HotPolicy::Cache));
     }
 
     #[test]

@@ -157,6 +157,9 @@ impl Lab {
             }
             roles.push((place, node));
         }
+        for (id, place) in (1..=rack.caches).zip(rack.caches()) {
+            roles.push((place, vec!["cache".to_owned(), "--id".to_owned(), id.to_string()]));
+        }
         roles.push((LabHost::Controller, vec!["controller".to_owned()]));
         roles
     }

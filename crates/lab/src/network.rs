@@ -90,7 +90,7 @@ fn set(place: LabHost) -> Result<()> {
     match place {
         // This sets it for all ports to come, too.
         LabHost::Switch => write(FORWARD, "1"),
-        LabHost::Controller | LabHost::Node(_) | LabHost::Client(_) => Ok(()),
+        LabHost::Controller | LabHost::Node(_) | LabHost::Cache(_) | LabHost::Client(_) => Ok(()),
     }
 }
 

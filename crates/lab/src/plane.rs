@@ -26,7 +26,7 @@ impl Plane {
 
 /// Ports that requests and replies come through.
 pub fn ports(rack: &Rack) -> String {
-    let ports: Vec<String> = rack.clients().chain(rack.nodes()).map(LabHost::port).collect();
+    let ports: Vec<String> = rack.sides().map(LabHost::port).collect();
     ports.join(",")
 }
 
@@ -35,9 +35,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_ports_of_clients_and_nodes_are_named_and_not_the_controllers() {
-        let rack = Rack { lab: "lab".into(), nodes: 2, clients: 1 };
-        assert_eq!(ports(&rack), "p-c0,p-n1,p-n2");
+    fn the_ports_of_clients_nodes_and_caches_are_named_and_not_the_controllers() {
+        let rack = Rack { lab: "lab".into(), nodes: 2, caches: 1, clients: 1 };
+        assert_eq!(ports(&rack), "p-c0,p-n1,p-n2,p-k1");
         assert!(Plane::User.arguments("p-n1").is_empty());
     }
 }

@@ -23,6 +23,8 @@ pub enum LabHost {
     Controller,
     /// A storage node, by its id from 1.
     Node(u16),
+    /// A cache, by its id from 1.
+    Cache(u16),
     /// A client, counted from 0.
     Client(u16),
 }
@@ -33,6 +35,7 @@ impl fmt::Display for LabHost {
             Self::Switch => f.write_str("sw"),
             Self::Controller => f.write_str("ctl"),
             Self::Node(id) => write!(f, "n{id}"),
+            Self::Cache(id) => write!(f, "k{id}"),
             Self::Client(index) => write!(f, "c{index}"),
         }
     }
@@ -47,6 +50,7 @@ impl LabHost {
             Self::Controller => [254, 1],
             Self::Node(id) => [1, byte(id)],
             Self::Client(index) => [2, byte(index + 1)],
+            Self::Cache(id) => [3, byte(id)],
         }
     }
 
@@ -80,18 +84,29 @@ impl LabHost {
 pub struct Rack {
     pub lab: String,
     pub nodes: u16,
+    pub caches: u16,
     pub clients: u16,
 }
 
 impl Rack {
     /// Everything that is linked to the switch.
     pub fn hosts(&self) -> impl Iterator<Item = LabHost> + use<> {
-        self.clients().chain(self.nodes()).chain([LabHost::Controller])
+        self.sides().chain([LabHost::Controller])
+    }
+
+    /// Hosts that requests and replies come from.
+    pub fn sides(&self) -> impl Iterator<Item = LabHost> + use<> {
+        self.clients().chain(self.nodes()).chain(self.caches())
     }
 
     /// Storage nodes.
     pub fn nodes(&self) -> impl Iterator<Item = LabHost> + use<> {
         (1..=self.nodes).map(LabHost::Node)
+    }
+
+    /// Caches.
+    pub fn caches(&self) -> impl Iterator<Item = LabHost> + use<> {
+        (1..=self.caches).map(LabHost::Cache)
     }
 
     /// Hosts for clients.
@@ -133,7 +148,8 @@ mod tests {
     use std::collections::BTreeSet;
 
     fn largest() -> Rack {
-        Rack { lab: "a".repeat(NAME_MAX), nodes: NODES_MAX, clients: CLIENTS_MAX }
+        let caches = wire::CACHES_MAX as u16;
+        Rack { lab: "a".repeat(NAME_MAX), nodes: NODES_MAX, caches, clients: CLIENTS_MAX }
     }
 
     #[test]
@@ -143,7 +159,7 @@ mod tests {
         let distinct = |of: &dyn Fn(LabHost) -> String| {
             rack.places().map(of).collect::<BTreeSet<String>>().len()
         };
-        assert_eq!(count, usize::from(NODES_MAX + CLIENTS_MAX + 2));
+        assert_eq!(count, usize::from(NODES_MAX + CLIENTS_MAX + 2) + wire::CACHES_MAX);
         assert_eq!(distinct(&|place| rack.namespace(place)), count);
         assert_eq!(distinct(&|place| place.address().to_string()), count);
         assert_eq!(distinct(&LabHost::port), count);

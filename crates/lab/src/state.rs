@@ -34,6 +34,8 @@ pub struct State {
     pub namespaces: Vec<String>,
     /// Storage nodes.
     pub nodes: u16,
+    /// Caches.
+    pub caches: u16,
     /// Hosts for clients.
     pub clients: u16,
     /// The data plane.
@@ -50,10 +52,16 @@ impl State {
             guard: None,
             namespaces: rack.places().map(|place| rack.namespace(place)).collect(),
             nodes: rack.nodes,
+            caches: rack.caches,
             clients: rack.clients,
             plane,
             processes: Vec::new(),
         }
+    }
+
+    /// The rack of the lab of this name, whose state it is.
+    pub fn rack(&self, lab: String) -> Rack {
+        Rack { lab, nodes: self.nodes, caches: self.caches, clients: self.clients }
     }
 
     /// Whether somebody is to have it: its keeper, or, of a lab that stays, any process.

@@ -12,27 +12,47 @@
 use cluster::{CacheId, KeyspaceId};
 use machine::Instant;
 use std::array;
+use std::fmt::Debug;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
-use wire::{CACHES_MAX, CacheRuleBody, CacheRules};
+use wire::{
+    CACHE_FILTER_WORDS, CACHE_RULE_BUCKET_LEN, CACHE_RULE_BUCKETS, CACHES_MAX, CacheRuleBody,
+    CacheRules, KEYSPACE_WORDS,
+};
 
-/// The rules of a switch, shared by its pipelines.
+/// The rules of a switch, shared by its pipelines, and by its program in the kernel if it has one.
 #[derive(Debug)]
-pub(crate) struct Rules {
-    /// Made with the first rule.
-    table: OnceLock<Box<[Bucket]>>,
+pub struct RuleTable {
+    /// Made with the first rule, if nobody else looks at it.
+    memory: OnceLock<Box<dyn RuleMemory>>,
     /// Until when the rules of each cache count, in the words of [`Instant`].
     until: [AtomicU64; CACHES_MAX],
-    streams: Mutex<[Stream; CACHES_MAX]>,
+    told: Mutex<Told>,
+}
+
+/// What rules lie in. All of it is zero at first.
+pub trait RuleMemory: Debug + Send + Sync {
+    /// [`CACHE_RULE_BUCKETS`] buckets.
+    fn buckets(&self) -> &[RuleBucket];
+
+    /// A bit for each keyspace id, in [`KEYSPACE_WORDS`] words: whether keys of it may have rules.
+    fn keyspaces(&self) -> &[AtomicU64];
+
+    /// The filter, in [`CACHE_FILTER_WORDS`] words: a bit for the upper part of each rule. It
+    /// spares most keys without a rule the look into the buckets.
+    fn filter(&self) -> &[AtomicU64];
+
+    /// This cache was heard: its rules count for [`RULES_LAST`] from now on.
+    fn heard(&self, cache: CacheId);
 }
 
 /// Rules that lie in one line of the processor's cache; 0 where there is none.
 #[derive(Debug, Default)]
-#[repr(align(64))]
-struct Bucket([AtomicU64; BUCKET_LEN]);
+#[repr(C, align(64))]
+pub struct RuleBucket([AtomicU64; CACHE_RULE_BUCKET_LEN]);
 
-impl Bucket {
+impl RuleBucket {
     /// Where this rule is; 0: where there is none.
     fn slot_of(&self, rule: u64) -> Option<&AtomicU64> {
         self.0.iter().find(|slot| slot.load(Ordering::Relaxed) == rule)
@@ -41,6 +61,65 @@ impl Bucket {
     /// How many more it can take.
     fn room(&self) -> usize {
         self.0.iter().filter(|slot| slot.load(Ordering::Relaxed) == 0).count()
+    }
+}
+
+/// Memory that only pipelines look at.
+#[derive(Debug)]
+struct OwnMemory {
+    buckets: Box<[RuleBucket]>,
+    keyspaces: Box<[AtomicU64]>,
+    filter: Box<[AtomicU64]>,
+}
+
+impl OwnMemory {
+    fn new() -> Self {
+        let buckets = (0..CACHE_RULE_BUCKETS).map(|_| RuleBucket::default()).collect();
+        let words = |count| (0..count).map(|_| AtomicU64::new(0)).collect();
+        Self { buckets, keyspaces: words(KEYSPACE_WORDS), filter: words(CACHE_FILTER_WORDS) }
+    }
+}
+
+impl RuleMemory for OwnMemory {
+    fn buckets(&self) -> &[RuleBucket] {
+        &self.buckets
+    }
+
+    fn keyspaces(&self) -> &[AtomicU64] {
+        &self.keyspaces
+    }
+
+    fn filter(&self) -> &[AtomicU64] {
+        &self.filter
+    }
+
+    fn heard(&self, _: CacheId) {}
+}
+
+/// What caches have told.
+#[derive(Debug, Default)]
+struct Told {
+    streams: [Stream; CACHES_MAX],
+    /// How many rules share each bit of the filter; there are none before the first rule.
+    sharing: Vec<u8>,
+}
+
+impl Told {
+    /// How many rules share a bit, this one not counted any more.
+    fn leaves(&mut self, bit: usize) -> u8 {
+        let sharing = self.sharing.get_mut(bit).expect("each bit has a count");
+        // Where there were too many to be counted the bit stays.
+        if *sharing < u8::MAX {
+            *sharing -= 1;
+        }
+        *sharing
+    }
+
+    /// Counts a rule that has this bit.
+    fn comes(&mut self, bit: usize) {
+        self.sharing.resize(CACHE_FILTER_WORDS * 64, 0);
+        let sharing = self.sharing.get_mut(bit).expect("each bit has a count");
+        *sharing = sharing.saturating_add(1);
     }
 }
 
@@ -67,27 +146,71 @@ impl Place {
         let hash = (keyhash ^ u64::from(keyspace.0)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let hash = hash ^ hash >> 32;
         let fingerprint = hash & !CACHE_BITS;
-        let first = (hash & (BUCKETS as u64 - 1)) as usize;
-        let apart = (fingerprint >> 40) as usize & (BUCKETS - 1);
+        let first = (hash & (CACHE_RULE_BUCKETS as u64 - 1)) as usize;
+        let apart = (fingerprint >> 40) as usize & (CACHE_RULE_BUCKETS - 1);
         // Never the same one: it differs in an odd number of places.
         Self { buckets: [first, first ^ (apart | 1)], fingerprint }
     }
 }
 
-impl Default for Rules {
-    fn default() -> Self {
-        let until = array::from_fn(|_| AtomicU64::new(0));
-        Self { table: OnceLock::new(), until, streams: Mutex::default() }
+/// One bit among these words.
+#[derive(Clone, Copy)]
+struct Bit<'a> {
+    word: &'a AtomicU64,
+    mask: u64,
+}
+
+impl<'a> Bit<'a> {
+    fn of(words: &'a [AtomicU64], bit: usize) -> Self {
+        let word = words.get(bit / 64).expect("there is a word for each bit");
+        Self { word, mask: 1 << (bit % 64) }
+    }
+
+    fn is_set(self) -> bool {
+        self.word.load(Ordering::Relaxed) & self.mask != 0
+    }
+
+    fn set(self) {
+        self.word.fetch_or(self.mask, Ordering::Relaxed);
+    }
+
+    fn clear(self) {
+        self.word.fetch_and(!self.mask, Ordering::Relaxed);
     }
 }
 
-impl Rules {
+/// Which bit of the filter a rule, or its fingerprint, has: its upper part.
+fn filter_bit(rule: u64) -> usize {
+    (rule / ((1 << 58) / CACHE_FILTER_WORDS as u64)) as usize
+}
+
+impl Default for RuleTable {
+    fn default() -> Self {
+        let until = array::from_fn(|_| AtomicU64::new(0));
+        Self { memory: OnceLock::new(), until, told: Mutex::default() }
+    }
+}
+
+impl RuleTable {
+    /// No rules yet, and memory for them that somebody else looks at as well.
+    #[must_use]
+    pub fn lying_in(memory: Box<dyn RuleMemory>) -> Self {
+        Self { memory: OnceLock::from(memory), ..Self::default() }
+    }
+
     /// Which cache is said to hold this key.
     #[inline]
-    pub(crate) fn find(&self, now: Instant, keyspace: KeyspaceId, keyhash: u64) -> Option<CacheId> {
-        let table = self.table.get()?;
-        let place = Place::of(keyspace, keyhash);
-        let slots = place.buckets.iter().filter_map(|at| table.get(*at)).flat_map(|it| &it.0);
+    #[must_use]
+    pub fn find(&self, now: Instant, keyspace: KeyspaceId, keyhash: u64) -> Option<CacheId> {
+        let memory = self.memory.get()?;
+        if !Bit::of(memory.keyspaces(), keyspace.0.into()).is_set() {
+            return None;
+        }
+        let (place, buckets) = (Place::of(keyspace, keyhash), memory.buckets());
+        if !Bit::of(memory.filter(), filter_bit(place.fingerprint)).is_set() {
+            return None;
+        }
+        let slots = place.buckets.iter().filter_map(|at| buckets.get(*at)).flat_map(|it| &it.0);
         let rules = slots.map(|slot| slot.load(Ordering::Relaxed));
         let mut mine = rules.filter(|rule| rule & !CACHE_BITS == place.fingerprint);
         let cache = mine.find_map(cache_of)?;
@@ -105,47 +228,61 @@ impl Rules {
         changes: &CacheRules<'_>,
     ) -> Option<u64> {
         let index = usize::from(cache.0);
-        let mut streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
-        let (of, until) = (streams.get_mut(index)?, self.until.get(index)?);
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        let (of, until) = (told.streams.get_mut(index)?, self.until.get(index)?);
         if stream < of.number && now.0 < until.load(Ordering::Relaxed) {
             return None;
         }
         if stream != of.number {
-            self.forget(cache);
             *of = Stream { number: stream, ..Stream::default() };
+            self.forget(&mut told, cache);
+            if told.streams.iter().all(|stream| stream.rules == 0) {
+                self.forget_keyspaces();
+            }
         }
         until.store((now + RULES_LAST).0, Ordering::Relaxed);
+        if let Some(memory) = self.memory.get() {
+            memory.heard(cache);
+        }
+        let mut of = *told.streams.get(index)?;
         for (number, change) in (from..).zip(changes.iter()) {
             if number == of.next {
                 of.next += 1;
-                of.rules = of.rules.saturating_add_signed(self.apply(cache, &change));
+                let more = self.apply(&mut told, cache, &change);
+                of.rules = of.rules.saturating_add_signed(more);
             }
         }
+        *told.streams.get_mut(index)? = of;
         Some(of.next)
     }
 
-    /// How many rules there are.
-    pub(crate) fn len(&self) -> u64 {
-        let streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
-        streams.iter().map(|stream| stream.rules).sum()
+    /// How many rules there are, of all caches, also of those that are not heard any more.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        let told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        told.streams.iter().map(|stream| stream.rules).sum()
     }
 
     /// Makes a change; says how many rules the cache has more.
-    fn apply(&self, cache: CacheId, change: &CacheRuleBody) -> i64 {
-        let table = self.table.get_or_init(|| (0..BUCKETS).map(|_| Bucket::default()).collect());
-        let place = Place::of(KeyspaceId(change.keyspace), change.keyhash);
+    fn apply(&self, told: &mut Told, cache: CacheId, change: &CacheRuleBody) -> i64 {
+        let memory = self.memory.get_or_init(|| Box::new(OwnMemory::new()));
+        let keyspace = KeyspaceId(change.keyspace);
+        let place = Place::of(keyspace, change.keyhash);
         let mine = place.fingerprint | (u64::from(cache.0) + 1);
-        let buckets = || place.buckets.iter().filter_map(|at| table.get(*at));
+        let buckets = || place.buckets.iter().filter_map(|at| memory.buckets().get(*at));
         let held = buckets().find_map(|bucket| bucket.slot_of(mine));
         match (held, change.adds) {
             (Some(slot), 0) => {
-                slot.store(0, Ordering::Relaxed);
+                take_out(memory.as_ref(), told, slot);
                 -1
             }
             // In the emptier one: then both are hardly ever full.
             (None, 1) => {
                 let emptier = buckets().max_by_key(|bucket| bucket.room());
                 emptier.and_then(|bucket| bucket.slot_of(0)).map_or(0, |slot| {
+                    Bit::of(memory.keyspaces(), keyspace.0.into()).set();
+                    told.comes(filter_bit(mine));
+                    Bit::of(memory.filter(), filter_bit(mine)).set();
                     slot.store(mine, Ordering::Relaxed);
                     1
                 })
@@ -154,11 +291,27 @@ impl Rules {
         }
     }
 
-    fn forget(&self, cache: CacheId) {
-        let slots = self.table.get().into_iter().flatten().flat_map(|bucket| &bucket.0);
+    /// Takes all rules of a cache out.
+    fn forget(&self, told: &mut Told, cache: CacheId) {
+        let Some(memory) = self.memory.get() else { return };
+        let slots = memory.buckets().iter().flat_map(|bucket| &bucket.0);
         for slot in slots.filter(|slot| cache_of(slot.load(Ordering::Relaxed)) == Some(cache)) {
-            slot.store(0, Ordering::Relaxed);
+            take_out(memory.as_ref(), told, slot);
         }
+    }
+
+    /// There are no rules: none of their keyspaces has any more to look for.
+    fn forget_keyspaces(&self) {
+        let words = self.memory.get().into_iter().flat_map(|memory| memory.keyspaces());
+        words.for_each(|word| word.store(0, Ordering::Relaxed));
+    }
+}
+
+/// Takes a rule out, and its bit if no other rule has it.
+fn take_out(memory: &dyn RuleMemory, told: &mut Told, slot: &AtomicU64) {
+    let bit = filter_bit(slot.swap(0, Ordering::Relaxed));
+    if told.leaves(bit) == 0 {
+        Bit::of(memory.filter(), bit).clear();
     }
 }
 
@@ -170,14 +323,8 @@ fn cache_of(rule: u64) -> Option<CacheId> {
 /// What of a rule says which cache it is: one more than its id.
 const CACHE_BITS: u64 = 0xffff;
 
-const BUCKET_LEN: usize = 8;
-
-/// Buckets: with 65,536 rules half of the places are free, and of two buckets of eight one has
-/// room.
-const BUCKETS: usize = 1 << 14;
-
 /// How long rules count after their cache was heard: what it is sent after it has crashed is lost.
-const RULES_LAST: Duration = Duration::from_millis(400);
+pub const RULES_LAST: Duration = Duration::from_millis(400);
 
 #[cfg(test)]
 mod tests {
@@ -195,7 +342,7 @@ mod tests {
     }
 
     fn change(
-        rules: &Rules,
+        rules: &RuleTable,
         now: Instant,
         cache: u16,
         at: (u64, u64),
@@ -214,19 +361,19 @@ mod tests {
 
     #[test]
     fn changes_are_taken_in_their_order_and_a_gap_is_said() {
-        let (rules, now) = (Rules::default(), Instant::from_unix_ms(1_000));
+        let (rules, now) = (RuleTable::default(), Instant::from_unix_ms(1_000));
         assert_eq!(rules.find(now, SPACE, 7), None);
         assert_eq!(change(&rules, now, 2, (1, 0), &[(1, 7), (1, 8)]), Some(2));
         assert_eq!(change(&rules, now, 2, (1, 3), &[(0, 7)]), Some(2), "the third is missing");
         assert_eq!(rules.find(now, SPACE, 7), Some(CacheId(2)));
         assert_eq!(rules.find(now, KeyspaceId(4), 7), None);
         assert_eq!(change(&rules, now, 2, (1, 1), &[(1, 8), (1, 9), (0, 7)]), Some(4));
-        assert_eq!((rules.find(now, SPACE, 7), rules.len()), (None, 2));
+        assert_eq!((rules.find(now, SPACE, 7), rules.count()), (None, 2));
     }
 
     #[test]
     fn another_stream_replaces_all_of_the_cache_and_an_older_one_nothing() {
-        let (rules, now) = (Rules::default(), Instant::from_unix_ms(1_000));
+        let (rules, now) = (RuleTable::default(), Instant::from_unix_ms(1_000));
         change(&rules, now, 0, (5, 0), &[(1, 7)]);
         change(&rules, now, 1, (1, 0), &[(1, 8)]);
         assert_eq!(change(&rules, now, 0, (4, 0), &[(1, 9)]), None, "it is over");
@@ -237,7 +384,7 @@ mod tests {
 
     #[test]
     fn a_cache_that_is_not_heard_has_no_rules_until_it_is_heard_again() {
-        let (rules, now) = (Rules::default(), Instant::from_unix_ms(1_000));
+        let (rules, now) = (RuleTable::default(), Instant::from_unix_ms(1_000));
         change(&rules, now, 0, (5, 0), &[(1, 7)]);
         let late = now + RULES_LAST;
         assert_eq!(rules.find(late, SPACE, 7), None);
@@ -249,15 +396,28 @@ mod tests {
     }
 
     #[test]
+    fn a_rule_goes_on_when_another_with_its_bit_of_the_filter_leaves() {
+        let (rules, now) = (RuleTable::default(), Instant::from_unix_ms(1_000));
+        let bit_of = |hash| filter_bit(Place::of(SPACE, hash).fingerprint);
+        let same = (8..).find(|hash| bit_of(*hash) == bit_of(7)).expect("there are many more");
+        change(&rules, now, 0, (5, 0), &[(1, 7), (1, same)]);
+        change(&rules, now, 0, (5, 2), &[(0, 7)]);
+        assert_eq!([7, same].map(|hash| rules.find(now, SPACE, hash)), [None, Some(CacheId(0))]);
+        change(&rules, now, 0, (5, 3), &[(0, same)]);
+        let filter = rules.memory.get().expect("there were rules").filter();
+        assert!(filter.iter().all(|word| word.load(Ordering::Relaxed) == 0));
+    }
+
+    #[test]
     fn there_is_room_for_as_many_rules_as_caches_may_have() {
-        let (rules, now) = (Rules::default(), Instant::from_unix_ms(1_000));
+        let (rules, now) = (RuleTable::default(), Instant::from_unix_ms(1_000));
         let mut rng = machine::Rng::new(7);
         let hashes: Vec<u64> = (0..65_536).map(|_| rng.next_u64()).collect();
         for (place, hash) in (0u64..).zip(&hashes) {
             assert_eq!(change(&rules, now, 1, (1, place), &[(1, *hash)]), Some(place + 1));
         }
         let found = hashes.iter().filter(|it| rules.find(now, SPACE, **it).is_some()).count();
-        assert_eq!((found, rules.len()), (65_536, 65_536));
+        assert_eq!((found, rules.count()), (65_536, 65_536));
         let strange = (0..1_000_000).filter(|_| rules.find(now, SPACE, rng.next_u64()).is_some());
         assert!(strange.count() <= 1, "hardly any other key looks like one of them");
     }

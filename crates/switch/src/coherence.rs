@@ -1,7 +1,7 @@
 //! What a pipeline asks of a coherence directory and its table of grants, wherever they are.
 
-use crate::ClockReading;
 use crate::pass::Pass;
+use crate::{ClockReading, RuleTable};
 use cluster::{KeyspaceId, Match, NodeId};
 use std::fmt::Debug;
 use wire::{DropReason, Endpoint, Generation, HEADER_LEN, Op, Version};
@@ -57,6 +57,9 @@ pub trait CoherenceDirectory: Debug + Send + Sync {
         header: &mut [u8; HEADER_LEN],
         home: Option<Endpoint>,
     ) -> Result<WriteRoute, DropReason>;
+
+    /// Which keys caches hold (section 12 of `spec/protocol.md`).
+    fn cache_rules(&self) -> &RuleTable;
 }
 
 /// How a read of a hot key is stamped.
@@ -104,7 +107,7 @@ mod tests {
 
     /// Lets through what shows no version above this.
     #[derive(Debug)]
-    struct UpTo(u64);
+    struct UpTo(u64, RuleTable);
 
     impl CoherenceDirectory for UpTo {
         fn note(
@@ -174,6 +177,10 @@ mod tests {
                 _ => Ok(WriteRoute::Home { version: Version::NONE, crowded: false }),
             }
         }
+
+        fn cache_rules(&self) -> &RuleTable {
+            &self.1
+        }
     }
 
     fn at(port: u16) -> Endpoint {
@@ -182,7 +189,8 @@ mod tests {
 
     /// A pipeline at work behind another directory, with one partition on the first of two nodes.
     fn behind() -> Pipeline {
-        let mut pipeline = Pipeline::behind(Incarnation(1), Arc::new(UpTo(5)));
+        let mut pipeline =
+            Pipeline::behind(Incarnation(1), Arc::new(UpTo(5, RuleTable::default())));
         let lease = Lease {
             cluster: cluster::ClusterId(0),
             incarnation: Incarnation(1),

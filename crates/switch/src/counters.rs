@@ -106,6 +106,12 @@ impl Counters {
         Self { hot_keys, ..self }
     }
 
+    /// The same of a switch that has sent so many reads to caches.
+    #[must_use]
+    pub fn with_cached(self, cached: u64) -> Self {
+        Self { cached, ..self }
+    }
+
     /// These are of a switch that can let writes of hot keys go anywhere.
     pub(crate) fn say_it_is_delegated(&mut self) {
         self.delegates = true;

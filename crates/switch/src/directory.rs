@@ -17,14 +17,14 @@
 //! clock of a later order had no grant to be found then, and will not be sent under a
 //! delegation any more.
 
-use crate::cache_rules::Rules;
+use crate::RuleTable;
 use crate::clock::{ClockReading, SharedClock};
 use crate::gate::OrderGate;
 use crate::grants::Grants;
 use crate::hot::HotTable;
 use crate::reports::Reports;
 use cluster::{
-    CacheId, ClusterId, HotOrder, Incarnation, InstallError, KeyspaceId, Lease, MaybeMutant, Mutant,
+    ClusterId, HotOrder, Incarnation, InstallError, KeyspaceId, Lease, MaybeMutant, Mutant,
 };
 use machine::Instant;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -40,7 +40,7 @@ pub struct Directory {
     clock: SharedClock,
     grants: Grants,
     reports: Arc<Reports>,
-    cached: Rules,
+    cached: RuleTable,
 }
 
 #[derive(Debug)]
@@ -71,20 +71,9 @@ impl Directory {
 
     /// The keys that caches hold.
     #[inline]
-    pub(crate) fn cached(&self) -> &Rules {
+    #[must_use]
+    pub fn cache_rules(&self) -> &RuleTable {
         &self.cached
-    }
-
-    /// The cache that reads of this key go to, if they go to one.
-    #[must_use]
-    pub fn cached_by(&self, now: Instant, keyspace: KeyspaceId, keyhash: u64) -> Option<CacheId> {
-        self.cached.find(now, keyspace, keyhash)
-    }
-
-    /// How many keys' reads go to caches.
-    #[must_use]
-    pub fn cache_rules(&self) -> u64 {
-        self.cached.len()
     }
 
     /// Takes an order, if [`OrderGate::takes`] says so.

@@ -2,7 +2,7 @@
 
 use crate::directory::View;
 use crate::pass::Pass;
-use crate::{ClockReading, CoherenceDirectory, HotRead, WriteRoute};
+use crate::{ClockReading, CoherenceDirectory, HotRead, RuleTable, WriteRoute};
 use cluster::{KeyspaceId, Match, NodeId};
 use wire::{DropReason, Endpoint, HEADER_LEN, Op};
 
@@ -82,6 +82,14 @@ impl CoherenceDirectory for Coherence<'_> {
         match self {
             Self::Shared(it) => it.delegate(pass, header, home),
             Self::Behind(it) => it.delegate(pass, header, home),
+        }
+    }
+
+    #[inline]
+    fn cache_rules(&self) -> &RuleTable {
+        match self {
+            Self::Shared(it) => it.cache_rules(),
+            Self::Behind(it) => it.cache_rules(),
         }
     }
 }

@@ -1,6 +1,5 @@
 //! What a packet meets on its way through a pipeline, and how it is stamped.
 
-use crate::cache_rules::Rules;
 use crate::hot::{HotTable, Row};
 use crate::tables::{Action, Exit};
 use crate::{ClockReading, Counters, Loads, Tables};
@@ -24,8 +23,6 @@ pub struct Pass<'p> {
     pub(crate) counters: &'p mut Counters,
     pub(crate) loads: &'p mut Loads,
     pub(crate) rng: &'p mut Rng,
-    /// The keys that caches hold.
-    pub(crate) cached: &'p Rules,
     pub(crate) blind: bool,
     pub(crate) by_hints: bool,
     pub(crate) mutant: MaybeMutant,

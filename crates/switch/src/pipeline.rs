@@ -270,7 +270,6 @@ impl Pipeline {
             counters,
             loads,
             rng,
-            cached: view.directory().cached(),
             blind,
             by_hints,
             mutant,
@@ -402,7 +401,7 @@ impl Pass<'_> {
         let exit = match directory.select_replica(self, key, at, at_home) {
             None => {
                 let exit = stamp_read(header, action)?;
-                if let Some(cache) = self.cache_of(key, at_home) {
+                if let Some(cache) = self.cache_of(directory, key, at_home) {
                     return Some(cache);
                 }
                 exit

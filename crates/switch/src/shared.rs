@@ -3,7 +3,7 @@
 use crate::directory::View;
 use crate::grants::Grants;
 use crate::pass::Pass;
-use crate::{ClockReading, CoherenceDirectory, HotRead, WriteRoute, observe};
+use crate::{ClockReading, CoherenceDirectory, HotRead, RuleTable, WriteRoute, observe};
 use cluster::{KeyspaceId, Match, Mutant, NodeId};
 use wire::{DropReason, Endpoint, Fields as _, HEADER_LEN, Op};
 
@@ -69,6 +69,11 @@ impl CoherenceDirectory for View {
         home: Option<Endpoint>,
     ) -> Result<WriteRoute, DropReason> {
         self.delegate_or_not(pass, header, home)
+    }
+
+    #[inline]
+    fn cache_rules(&self) -> &RuleTable {
+        self.directory().cache_rules()
     }
 }
 

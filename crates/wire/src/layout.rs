@@ -83,6 +83,14 @@ pub const HOT_LOADS_PER_PAGE: usize = 256;
 pub const SPACE_ELEMENTS: usize = 8192;
 /// In-kernel switch: elements of the table of a keyspace that needs more: 1, one for each 16 of PARTITIONS_MAX, and PARTITIONS_MAX.
 pub const LARGE_SPACE_ELEMENTS: usize = 69633;
+/// Buckets of a switch's table of the keys that caches hold, a power of two; each key may lie in two of them. With 65,536 rules half of the places are free, and of two buckets one has room.
+pub const CACHE_RULE_BUCKETS: usize = 16384;
+/// Rules in each of these buckets, which lie in one line of the processor's cache.
+pub const CACHE_RULE_BUCKET_LEN: usize = 8;
+/// Words of 64 bits of the filter before that table, a power of two: with 65,536 rules one other key in 32 has its bit there.
+pub const CACHE_FILTER_WORDS: usize = 32768;
+/// Words of 64 bits, one for each keyspace id there can be.
+pub const KEYSPACE_WORDS: usize = 1024;
 
 /// What a packet asks for or answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -1,10 +1,12 @@
 //! The tables of the switch as the values of the kernel's maps.
 
-use crate::layout::{Bucket, Node, Row, Source, Space};
+use crate::layout::{Bucket, Node, Row, Sender, Source, Space};
 use cluster::{
-    InstallError, KeyspaceId, Match, NodeId, NodeSpec, Partition, PartitionId, SwitchTables,
+    CacheId, CacheSpec, InstallError, KeyspaceId, Match, NodeId, NodeSpec, Partition, PartitionId,
+    SwitchTables,
 };
 use std::collections::BTreeMap;
+use wire::Endpoint;
 
 /// One element of a keyspace's table: a [`Space`], sixteen [`Bucket`]s or a [`Row`].
 pub(crate) type Element = [u8; Row::LEN];
@@ -15,10 +17,12 @@ pub(crate) struct Compiled {
     pub(crate) spaces: BTreeMap<KeyspaceId, Vec<Element>>,
     /// By node id, those that packets may be sent to; the ways are still to be found.
     pub(crate) nodes: BTreeMap<NodeId, Node>,
+    /// By cache id, in the same way.
+    pub(crate) caches: BTreeMap<CacheId, Node>,
     /// Node ids in the order of the node table.
     pub(crate) order: Vec<NodeId>,
-    /// Every port of every node.
-    pub(crate) senders: BTreeMap<[u8; Source::LEN], NodeId>,
+    /// Every port of every node and cache.
+    pub(crate) senders: BTreeMap<[u8; Source::LEN], Sender>,
 }
 
 impl Compiled {
@@ -36,20 +40,22 @@ impl Compiled {
         }
         let spaces = rows.into_iter().map(|(id, rows)| (id, space(rows))).collect();
         let order = from.reachable().map(|node| node.id).collect();
-        let nodes = from.reachable().map(|node| (node.id, unresolved(node))).collect();
-        Ok(Self { spaces, nodes, order, senders: senders(&from.nodes)? })
+        let unresolved_node = |node: &NodeSpec| unresolved(node.endpoint, node.shards);
+        let nodes = from.reachable().map(|node| (node.id, unresolved_node(node))).collect();
+        // Of others no rule is followed, as in user space.
+        let caches = from.caches.iter().filter(|it| usize::from(it.id.0) < wire::CACHES_MAX);
+        let caches = caches.map(|it| (it.id, unresolved(it.endpoint, it.shards))).collect();
+        let senders = senders(&from.nodes, &from.caches)?;
+        Ok(Self { spaces, nodes, caches, order, senders })
     }
 
-    /// Takes over the ways that are known to nodes that are where they were.
+    /// Takes over the ways that are known to nodes and caches that are where they were.
     pub(crate) fn keep_ways(&mut self, before: &Self) {
-        for (id, node) in &mut self.nodes {
-            if let Some(known) = before.nodes.get(id).filter(|known| known.addr == node.addr) {
-                *node = Node { port: node.port, shards: node.shards, ..*known };
-            }
-        }
+        keep_ways(&mut self.nodes, &before.nodes);
+        keep_ways(&mut self.caches, &before.caches);
     }
 
-    /// The bits of the ports from which nodes send: word and bits.
+    /// The bits of the ports from which nodes and caches send: word and bits.
     pub(crate) fn sender_ports(&self) -> [u64; PORT_WORDS] {
         let mut words = [0; PORT_WORDS];
         for source in self.senders.keys() {
@@ -131,19 +137,32 @@ fn space(mut rows: Vec<Row>) -> Vec<Element> {
     elements
 }
 
-/// A node to which no way is known yet.
-fn unresolved(node: &NodeSpec) -> Node {
-    let NodeSpec { endpoint, shards, .. } = *node;
+fn keep_ways<N: Ord>(nodes: &mut BTreeMap<N, Node>, before: &BTreeMap<N, Node>) {
+    for (id, node) in nodes {
+        if let Some(known) = before.get(id).filter(|known| known.addr == node.addr) {
+            *node = Node { port: node.port, shards: node.shards, ..*known };
+        }
+    }
+}
+
+/// A node or cache to which no way is known yet.
+fn unresolved(endpoint: Endpoint, shards: u16) -> Node {
     let (addr, port) = (endpoint.addr, endpoint.port);
     Node { addr, ifindex: 0, dmac: [0; 6], smac: [0; 6], port, shards }
 }
 
-fn senders(nodes: &[NodeSpec]) -> Result<BTreeMap<[u8; Source::LEN], NodeId>, InstallError> {
+fn senders(
+    nodes: &[NodeSpec],
+    caches: &[CacheSpec],
+) -> Result<BTreeMap<[u8; Source::LEN], Sender>, InstallError> {
+    let nodes = nodes.iter().map(|it| (it.endpoint, it.shards, it.id.0, 0));
+    let caches = caches.iter().map(|it| (it.endpoint, it.shards, it.id.0, 1));
     let mut senders = BTreeMap::new();
-    for node in nodes {
-        for shard in 0..node.shards {
-            let port = node.endpoint.with_port_offset(shard).expect("the tables are sound").port;
-            senders.insert(Source { addr: node.endpoint.addr, port }.to_bytes(), node.id);
+    for (endpoint, shards, id, is_cache) in nodes.chain(caches) {
+        for shard in 0..shards {
+            let port = endpoint.with_port_offset(shard).expect("the tables are sound").port;
+            let source = Source { addr: endpoint.addr, port };
+            senders.insert(source.to_bytes(), Sender { id, is_cache });
             if senders.len() > SENDERS_MAX {
                 return Err(InstallError::TableFull("sender"));
             }

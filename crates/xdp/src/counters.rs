@@ -181,7 +181,7 @@ impl Counted {
     pub(crate) fn read(&self, hot: Vec<switch::HotLoad>) -> Result<Counters, Error> {
         let mut packets = [0; 256];
         let mut dropped = [0; 256];
-        let (mut unparsed, mut emitted, mut doubted, mut crowded) = (0, 0, 0, 0);
+        let (mut unparsed, mut emitted, mut doubted, mut crowded, mut cached) = (0, 0, 0, 0, 0);
         let (mut delegated, mut hot_keys) = ([0; 2], [0; 2]);
         for value in maps::per_processor(&self.totals, 0)? {
             let Some(totals) = Totals::from_bytes(&value) else { continue };
@@ -191,6 +191,7 @@ impl Counted {
             unparsed += totals.unparsed;
             doubted += totals.doubted;
             crowded += totals.crowded;
+            cached += totals.cached;
             add(&mut delegated, &totals.delegated);
             add(&mut hot_keys, &totals.hot_keys);
             emitted += totals.forwarded.iter().sum::<u64>() + totals.parts;
@@ -201,7 +202,8 @@ impl Counted {
         });
         let counters =
             Counters::from_totals(packets, dropped, unparsed, emitted, loads.collect(), hot);
-        Ok(counters.with_delegated(delegated, doubted, crowded).with_hot_keys(hot_keys))
+        let counters = counters.with_delegated(delegated, doubted, crowded);
+        Ok(counters.with_hot_keys(hot_keys).with_cached(cached))
     }
 }
 

@@ -9,7 +9,7 @@ use libbpf_rs::MapHandle;
 use std::net::SocketAddrV4;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use switch::{ClockReading, CoherenceDirectory, HotRead, Pass, SharedClock, WriteRoute};
+use switch::{ClockReading, CoherenceDirectory, HotRead, Pass, RuleTable, SharedClock, WriteRoute};
 use wire::{
     DirectoryClock, DropReason, Endpoint, Fields as _, HEADER_LEN, Header, HomeWrite, HotGet, Op,
     Version, flag, hop_flag,
@@ -27,6 +27,7 @@ pub struct KernelDirectory {
     bits: Arc<Bits>,
     clock: Arc<SharedClock>,
     delegates: Arc<AtomicBool>,
+    cache_rules: Arc<RuleTable>,
 }
 
 impl KernelDirectory {
@@ -34,9 +35,11 @@ impl KernelDirectory {
         of: &Program,
         service: SocketAddrV4,
         (bits, clock, delegates): (Arc<Bits>, Arc<SharedClock>, Arc<AtomicBool>),
+        cache_rules: Arc<RuleTable>,
     ) -> Result<Self, Error> {
         let program = Program::load(service, Some(of))?;
-        Ok(Self { rule: program.map(".data.rule"), program, bits, clock, delegates })
+        let rule = program.map(".data.rule");
+        Ok(Self { rule, program, bits, clock, delegates, cache_rules })
     }
 
     /// The switch's clock: delegations that begin in the kernel raise it there.
@@ -150,5 +153,9 @@ impl CoherenceDirectory for KernelDirectory {
         _: Option<Endpoint>,
     ) -> Result<WriteRoute, DropReason> {
         Self::delegate(self, header)
+    }
+
+    fn cache_rules(&self) -> &RuleTable {
+        &self.cache_rules
     }
 }

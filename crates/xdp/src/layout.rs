@@ -224,8 +224,8 @@ impl Way {
     }
 }
 
-/// A node of the node table, by id: its way, the port of its first shard, and how many it has (0:
-/// it is not in the node table).
+/// A node of the node table or a cache, by id: its way, the port of its first shard, and how many
+/// it has (0: it is not in the tables).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Node {
     /// 16 times 1 bytes, as the machine has it.
@@ -319,6 +319,42 @@ impl Source {
     }
 }
 
+/// Whose port a source is: the id of a node, or of a cache (1).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sender {
+    /// 2 bytes, as the machine has it.
+    pub id: u16,
+    /// 2 bytes, as the machine has it.
+    pub is_cache: u16,
+}
+
+impl Sender {
+    /// Bytes in the map.
+    pub const LEN: usize = 4;
+
+    /// The bytes of the map's value.
+    #[must_use]
+    pub fn to_bytes(&self) -> [u8; 4] {
+        let mut out = [0; 4];
+        let mut at = 0;
+        crate::bytes::put(&mut out, at, &self.id.to_ne_bytes());
+        at += 2;
+        crate::bytes::put(&mut out, at, &self.is_cache.to_ne_bytes());
+        at += 2;
+        debug_assert_eq!(at, Self::LEN);
+        out
+    }
+
+    /// What the bytes of the map's value say; `None` if they are too few.
+    #[must_use]
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        Some(Self {
+            id: u16::from_ne_bytes(crate::bytes::get(bytes, 0)?),
+            is_cache: u16::from_ne_bytes(crate::bytes::get(bytes, 2)?),
+        })
+    }
+}
+
 /// What one processor counted for a partition.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Load {
@@ -358,8 +394,8 @@ impl Load {
 /// What one processor counted: packets that left as one, by operation, and so are counted once; all
 /// others by operation, drops by reason, datagrams that the parser refused, what left as parts of
 /// an MGET or RANGE, PUTs of delegated keys sent by a grant that was new, or was not, keys of MGETs
-/// that were hot and went home, or to a copy, replies of versions that were never given out, and
-/// PUTs that a grant had no room for.
+/// that were hot and went home, or to a copy, replies of versions that were never given out, PUTs
+/// that a grant had no room for, and GETs sent to caches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Totals {
     /// 256 times 8 bytes, as the machine has it.
@@ -380,16 +416,18 @@ pub struct Totals {
     pub doubted: u64,
     /// 8 bytes, as the machine has it.
     pub crowded: u64,
+    /// 8 bytes, as the machine has it.
+    pub cached: u64,
 }
 
 impl Totals {
     /// Bytes in the map.
-    pub const LEN: usize = 6208;
+    pub const LEN: usize = 6216;
 
     /// The bytes of the map's value.
     #[must_use]
-    pub fn to_bytes(&self) -> [u8; 6208] {
-        let mut out = [0; 6208];
+    pub fn to_bytes(&self) -> [u8; 6216] {
+        let mut out = [0; 6216];
         let mut at = 0;
         for (i, one) in self.forwarded.iter().enumerate() {
             crate::bytes::put(&mut out, at + 8 * i, &one.to_ne_bytes());
@@ -418,6 +456,8 @@ impl Totals {
         crate::bytes::put(&mut out, at, &self.doubted.to_ne_bytes());
         at += 8;
         crate::bytes::put(&mut out, at, &self.crowded.to_ne_bytes());
+        at += 8;
+        crate::bytes::put(&mut out, at, &self.cached.to_ne_bytes());
         at += 8;
         debug_assert_eq!(at, Self::LEN);
         out
@@ -471,6 +511,7 @@ impl Totals {
             },
             doubted: u64::from_ne_bytes(crate::bytes::get(bytes, 6192)?),
             crowded: u64::from_ne_bytes(crate::bytes::get(bytes, 6200)?),
+            cached: u64::from_ne_bytes(crate::bytes::get(bytes, 6208)?),
         })
     }
 }
@@ -597,6 +638,42 @@ impl Rule {
             active: u8::from_ne_bytes(crate::bytes::get(bytes, 49)?),
             hot: u8::from_ne_bytes(crate::bytes::get(bytes, 50)?),
             delegates: u8::from_ne_bytes(crate::bytes::get(bytes, 51)?),
+        })
+    }
+}
+
+/// A cache that was heard, and for how many ticks its rules count from now on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Heard {
+    /// 4 bytes, as the machine has it.
+    pub cache: u32,
+    /// 4 bytes, as the machine has it.
+    pub ticks: u32,
+}
+
+impl Heard {
+    /// Bytes in the map.
+    pub const LEN: usize = 8;
+
+    /// The bytes of the map's value.
+    #[must_use]
+    pub fn to_bytes(&self) -> [u8; 8] {
+        let mut out = [0; 8];
+        let mut at = 0;
+        crate::bytes::put(&mut out, at, &self.cache.to_ne_bytes());
+        at += 4;
+        crate::bytes::put(&mut out, at, &self.ticks.to_ne_bytes());
+        at += 4;
+        debug_assert_eq!(at, Self::LEN);
+        out
+    }
+
+    /// What the bytes of the map's value say; `None` if they are too few.
+    #[must_use]
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        Some(Self {
+            cache: u32::from_ne_bytes(crate::bytes::get(bytes, 0)?),
+            ticks: u32::from_ne_bytes(crate::bytes::get(bytes, 4)?),
         })
     }
 }

@@ -11,11 +11,13 @@
 //! `compile` makes values of maps from the controller's tables, `plane` keeps them in the kernel,
 //! `hot` the directory of hot keys, of which the sockets hear by `kernel_directory`,
 //! `shadow` tries datagrams out on the live maps, `explain` reads what they say of a hot key,
-//! `probe` tries an interface out.
+//! `probe` tries an interface out. `cached` is the memory of the rules of caches, which the sockets
+//! write.
 //! `link` attaches, `counters` adds up what each processor has counted. `layout` is generated and
 //! says what the records are that both sides know.
 
 mod bytes;
+mod cached;
 mod compile;
 mod counters;
 mod explain;

@@ -1,11 +1,17 @@
-//! Attaching programs so that the kernel detaches them when this process ends, however it ends.
+//! Attaching programs so that the kernel detaches them when this process ends, however it ends, and
+//! mapping what lies in one of its maps.
 //!
-//! The one place with unsafe code: libbpf's Rust face has no tcx links, and no XDP links with a
-//! mode.
-#![expect(unsafe_code, reason = "libbpf's C interface")]
+//! The one place with unsafe code: libbpf's Rust face has no tcx links, no XDP links with a mode,
+//! and maps nothing.
+#![expect(unsafe_code, reason = "libbpf's C interface, and mapped memory")]
 
+use crate::cached::Cached;
+use libbpf_rs::{MapCore as _, MapHandle};
+use nix::sys::mman::{MapFlags, ProtFlags, mmap, munmap};
 use std::io;
+use std::num::NonZeroUsize;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::ptr::NonNull;
 
 /// Where a program is attached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,4 +59,41 @@ fn owned(fd: i32) -> io::Result<OwnedFd> {
     }
     // SAFETY: the kernel has just made this descriptor for us; nobody else has it.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// The rules of caches in the kernel's memory, mapped for as long as this lives.
+#[derive(Debug)]
+pub(crate) struct Mapped(NonNull<Cached>);
+
+const MAPPED_LEN: NonZeroUsize = NonZeroUsize::new(size_of::<Cached>()).expect("not empty");
+
+// SAFETY: nothing but atomic words is reached through it, and its only owner unmaps it.
+unsafe impl Send for Mapped {}
+// SAFETY: as above.
+unsafe impl Sync for Mapped {}
+
+impl Mapped {
+    /// Maps the value of this map, which is one [`Cached`].
+    pub(crate) fn new(map: &MapHandle) -> io::Result<Self> {
+        let size = usize::try_from(map.value_size()).map_err(io::Error::other)?;
+        assert_eq!(size, MAPPED_LEN.get(), "bpf/ has the same structure");
+        let access = ProtFlags::PROT_READ | ProtFlags::PROT_WRITE;
+        // SAFETY: the kernel chooses a place where nothing else is.
+        let mapped = unsafe { mmap(None, MAPPED_LEN, access, MapFlags::MAP_SHARED, map, 0) }?;
+        Ok(Self(mapped.cast()))
+    }
+
+    pub(crate) fn value(&self) -> &Cached {
+        // SAFETY: it is mapped until this is dropped, from the beginning of a page on and with all
+        // of its length, and any words are a value of it. The program changes it by whole words.
+        unsafe { self.0.as_ref() }
+    }
+}
+
+impl Drop for Mapped {
+    fn drop(&mut self) {
+        // SAFETY: references into it do not outlive this.
+        let unmapped = unsafe { munmap(self.0.cast(), MAPPED_LEN.get()) };
+        unmapped.expect("it is mapped");
+    }
 }

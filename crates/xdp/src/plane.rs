@@ -14,7 +14,7 @@ use crate::layout::{Node, Report, Rule};
 use crate::link::{self, Hook};
 use crate::maps;
 use crate::program::{Error, Program};
-use cluster::{Incarnation, KeyspaceId, NodeId, SwitchTables};
+use cluster::{CacheId, Incarnation, KeyspaceId, NodeId, SwitchTables};
 use libbpf_rs::MapHandle;
 use machine::Instant;
 use nix::errno::Errno;
@@ -24,7 +24,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
-use switch::{ClockReading, Counters, Loads};
+use switch::{ClockReading, Counters, Loads, RuleTable};
 use wire::Revision;
 
 /// A loaded switch program, its interfaces, and what is in its maps. Dropping it detaches it; if
@@ -38,6 +38,7 @@ pub struct Plane<C> {
     counted: Counted,
     hot: Hot,
     grants: Grants,
+    cache_rules: Arc<RuleTable>,
     /// Whether the table of grants has to be asked of what passes the sockets.
     delegates: Arc<AtomicBool>,
     clock: C,
@@ -71,6 +72,7 @@ struct Maps {
     keyspaces: MapHandle,
     large_keyspaces: MapHandle,
     nodes: MapHandle,
+    caches: MapHandle,
     node_order: MapHandle,
     senders: MapHandle,
     sender_ports: MapHandle,
@@ -136,22 +138,27 @@ impl<C: FnMut() -> Instant> Plane<C> {
     ///
     /// If the kernel does not take it, or this process may not load programs.
     pub fn load(service: SocketAddrV4, incarnation: Incarnation, clock: C) -> Result<Self, Error> {
-        Ok(Self::with_program(Program::load(service, None)?, service, incarnation, clock))
+        Self::with_program(Program::load(service, None)?, service, incarnation, clock)
     }
 
     /// Works with a program that is loaded already.
+    ///
+    /// # Errors
+    ///
+    /// If the kernel does not show the rules of caches.
     pub fn with_program(
         program: impl Into<Arc<Program>>,
         service: SocketAddrV4,
         incarnation: Incarnation,
         clock: C,
-    ) -> Self {
+    ) -> Result<Self, Error> {
         let program: Arc<Program> = program.into();
         let map = |name| program.map(name);
         let maps = Maps {
             keyspaces: map("keyspaces"),
             large_keyspaces: map("large_keyspaces"),
             nodes: map("nodes"),
+            caches: map("caches"),
             node_order: map("node_order"),
             senders: map("senders"),
             sender_ports: map(".data.senders"),
@@ -160,8 +167,21 @@ impl<C: FnMut() -> Instant> Plane<C> {
         };
         let (counted, hot) = (Counted::new(&program), Hot::new(&program, incarnation));
         let (grants, delegates) = (Grants::new(&program), Arc::default());
+        let cache_rules = Arc::new(crate::cached::rules(&program)?);
         let (ports, installed) = (Vec::new(), Installed::default());
-        Self { service, program, ports, maps, counted, hot, grants, delegates, clock, installed }
+        Ok(Self {
+            service,
+            program,
+            ports,
+            maps,
+            counted,
+            hot,
+            grants,
+            cache_rules,
+            delegates,
+            clock,
+            installed,
+        })
     }
 
     /// Attaches the switch to an interface, in the driver if that can run it.
@@ -201,20 +221,23 @@ impl<C: FnMut() -> Instant> Plane<C> {
         maps::put(&self.maps.ports, &key, &key)
     }
 
-    /// Asks the kernel again how each node is reached: routes and neighbours change. To be called
-    /// every second or so.
+    /// Asks the kernel again how each node and cache is reached: routes and neighbours change. To
+    /// be called every second or so.
     ///
     /// # Errors
     ///
     /// If the kernel does not do as it is told.
     pub fn find_ways(&mut self) -> Result<(), Error> {
         let Some(through) = self.ports.first().map(|port| port.ifindex) else { return Ok(()) };
-        for (id, node) in &mut self.installed.compiled.nodes {
+        let Compiled { nodes, caches, .. } = &mut self.installed.compiled;
+        let nodes = nodes.iter_mut().map(|(id, node)| (&self.maps.nodes, id.0, node));
+        let caches = caches.iter_mut().map(|(id, cache)| (&self.maps.caches, id.0, cache));
+        for (map, id, node) in nodes.chain(caches) {
             let Some(to) = Ipv6Addr::from(node.addr).to_ipv4_mapped() else { continue };
             let found = way(&self.program, &self.ports, to, through, *node)?;
             if found != *node {
                 *node = found;
-                put_node(&self.maps.nodes, *id, node)?;
+                put_node(map, id, node)?;
             }
         }
         Ok(())
@@ -233,7 +256,23 @@ impl<C: FnMut() -> Instant> Plane<C> {
     ) -> Result<(), Error> {
         let Some(known) = self.installed.compiled.nodes.get_mut(&node) else { return Ok(()) };
         *known = Node { ifindex, dmac, smac, ..*known };
-        put_node(&self.maps.nodes, node, known)
+        put_node(&self.maps.nodes, node.0, known)
+    }
+
+    /// Says how a cache is reached, instead of the kernel.
+    ///
+    /// # Errors
+    ///
+    /// If the kernel does not do as it is told.
+    pub fn set_way_to_cache(
+        &mut self,
+        cache: CacheId,
+        ifindex: u32,
+        [dmac, smac]: [[u8; 6]; 2],
+    ) -> Result<(), Error> {
+        let Some(known) = self.installed.compiled.caches.get_mut(&cache) else { return Ok(()) };
+        *known = Node { ifindex, dmac, smac, ..*known };
+        put_node(&self.maps.caches, cache.0, known)
     }
 
     /// Interfaces that the switch is attached to.
@@ -248,16 +287,22 @@ impl<C: FnMut() -> Instant> Plane<C> {
         &self.program
     }
 
-    /// How the sockets behind the program take note of replies for hot keys, and grant what they
-    /// send: to be given to the pipelines that deal with what the program leaves to them, which
-    /// have no directory.
+    /// How the sockets behind the program take note of replies for hot keys, grant what they
+    /// send, and write the rules of caches: to be given to the pipelines that deal with what the
+    /// program leaves to them, which have no directory.
     ///
     /// # Errors
     ///
     /// If the kernel does not take it.
     pub fn kernel_directory(&self) -> Result<KernelDirectory, Error> {
         let shared = (self.hot.bits(), self.hot.clock(), self.delegates.clone());
-        KernelDirectory::new(&self.program, self.service, shared)
+        KernelDirectory::new(&self.program, self.service, shared, self.cache_rules.clone())
+    }
+
+    /// The keys that caches hold, as the programs and the sockets behind them know it.
+    #[must_use]
+    pub fn cache_rules(&self) -> &RuleTable {
+        &self.cache_rules
     }
 
     /// Revision of the installed order of hot keys; 0 for none.
@@ -309,15 +354,23 @@ impl<C: FnMut() -> Instant> Plane<C> {
         let mut both = ports;
         both.iter_mut().zip(before.sender_ports()).for_each(|(word, old)| *word |= old);
         self.maps.put_sender_ports(&both)?;
-        for (source, id) in &next.senders {
-            if before.senders.get(source) != Some(id) {
-                maps::put(&self.maps.senders, source, &u32::from(id.0).to_ne_bytes())?;
+        for (source, sender) in &next.senders {
+            if before.senders.get(source) != Some(sender) {
+                maps::put(&self.maps.senders, source, &sender.to_bytes())?;
             }
         }
         for (id, node) in &next.nodes {
             if before.nodes.get(id) != Some(node) {
-                put_node(&self.maps.nodes, *id, node)?;
+                put_node(&self.maps.nodes, id.0, node)?;
             }
+        }
+        for (id, cache) in &next.caches {
+            if before.caches.get(id) != Some(cache) {
+                put_node(&self.maps.caches, id.0, cache)?;
+            }
+        }
+        for id in before.caches.keys().filter(|id| !next.caches.contains_key(id)) {
+            put_node(&self.maps.caches, id.0, &Node::default())?;
         }
         let changed = next.spaces.iter().filter(|(id, rows)| before.spaces.get(id) != Some(rows));
         self.maps.put_spaces(changed)?;
@@ -333,7 +386,7 @@ impl<C: FnMut() -> Instant> Plane<C> {
         }
         self.maps.put_sender_ports(&ports)?;
         for id in before.nodes.keys().filter(|id| !next.nodes.contains_key(id)) {
-            put_node(&self.maps.nodes, *id, &Node::default())?;
+            put_node(&self.maps.nodes, id.0, &Node::default())?;
         }
         let (revision, active) = (from.revision, from.active);
         self.installed = Installed { revision, active, compiled: next };
@@ -374,7 +427,7 @@ impl<C: FnMut() -> Instant> Plane<C> {
 }
 
 /// Nanoseconds of a tick of the kernel, which is what a coarse clock is precise to.
-fn tick() -> u32 {
+pub(crate) fn tick() -> u32 {
     let tick = clock_getres(ClockId::CLOCK_MONOTONIC_COARSE).map_or(Duration::ZERO, Into::into);
     tick.subsec_nanos()
 }
@@ -399,8 +452,8 @@ fn way(
     })
 }
 
-fn put_node(nodes: &MapHandle, id: NodeId, node: &Node) -> Result<(), Error> {
-    maps::put(nodes, &u32::from(id.0).to_ne_bytes(), &node.to_bytes())
+fn put_node(nodes: &MapHandle, id: u16, node: &Node) -> Result<(), Error> {
+    maps::put(nodes, &u32::from(id).to_ne_bytes(), &node.to_bytes())
 }
 
 /// Whether an interface has a program already.

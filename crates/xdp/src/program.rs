@@ -1,6 +1,6 @@
 //! The loaded object: its programs and maps by name.
 
-use crate::layout::{HotChange, Rule, Service, Silent, Way};
+use crate::layout::{Heard, HotChange, Rule, Service, Silent, Way};
 use libbpf_rs::query::ProgInfoIter;
 use libbpf_rs::{
     MapCore, MapHandle, Object, ObjectBuilder, OpenObject, PrintLevel, ProgramInput, ProgramMut,
@@ -247,6 +247,13 @@ impl Program {
     /// Forgets one that had ended.
     pub(crate) fn forget(&self, client: &Silent) -> Result<(), Error> {
         self.call("forget", &mut client.to_bytes()).map(drop)
+    }
+
+    /// Has the rules of a cache that was heard count for a while.
+    pub(crate) fn heard(&self, cache: &Heard) -> Result<(), Error> {
+        let known = self.call("heard", &mut cache.to_bytes())?;
+        assert_eq!(known, 0, "it has rules, so its id is one of CACHES_MAX");
+        Ok(())
     }
 
     /// Tells a hot key that stays who its readers are now.

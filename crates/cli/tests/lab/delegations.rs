@@ -1,11 +1,11 @@
 //! Writes of a hot key that go anywhere, between real processes, with the switch in the kernel.
 
+use crate::metrics::{samples, sum};
 use crate::rack::{Lab, can_build, can_load_programs};
 use crate::tests::MACHINE;
 use lab::hammer::{Ends, KEY, hammer, wait};
 use lab::process::pause;
 use serde_json::Value;
-use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::PoisonError;
 use std::sync::atomic::AtomicBool;
@@ -15,18 +15,6 @@ use testkit::program::run;
 
 /// Delegated writes after which enough has been seen.
 const WRITES: u64 = 100;
-
-/// Samples of a metric of the process with this admin address, by labels.
-fn samples(admin: SocketAddr, metric: &str) -> BTreeMap<String, u64> {
-    let mut response = ureq::get(format!("http://{admin}/metrics")).call().unwrap();
-    let text = response.body_mut().read_to_string().unwrap();
-    let lines = text.lines().filter_map(|line| line.strip_prefix(metric)?.rsplit_once(' '));
-    lines.map(|(labels, value)| (labels.to_owned(), value.parse().unwrap())).collect()
-}
-
-fn sum(admin: SocketAddr, metric: &str) -> u64 {
-    samples(admin, metric).values().sum()
-}
 
 /// What there is of a cluster to ask.
 #[derive(Clone, Copy)]

@@ -2,7 +2,11 @@
 //! left, however they end. Takes root.
 
 #[cfg(test)]
+mod caches;
+#[cfg(test)]
 mod delegations;
+#[cfg(test)]
+mod metrics;
 #[cfg(test)]
 mod rack;
 

@@ -111,7 +111,7 @@ impl Ground {
             admin: admin(LabHost::Controller),
             ..UpOptions::in_memory(nodes, 1, nodes.into())
         };
-        let rack = Rack { lab: self.lab.name.clone(), nodes, clients: 1 };
+        let rack = Rack { lab: self.lab.name.clone(), nodes, caches: 0, clients: 1 };
         let cluster = Cluster { rack, plane, size, node_rate: Some(node_rate), slow_nodes };
         Site::with(cluster, keys, job)
     }

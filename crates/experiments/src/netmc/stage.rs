@@ -256,7 +256,7 @@ impl Setup {
             admin: admin(LabHost::Controller),
             ..UpOptions::in_memory(nodes, 1, nodes.into())
         };
-        let rack = Rack { lab, nodes, clients: CLIENTS + 1 };
+        let rack = Rack { lab, nodes, caches: 0, clients: CLIENTS + 1 };
         Cluster { rack, plane, size, node_rate, slow_nodes: 0 }
     }
 }

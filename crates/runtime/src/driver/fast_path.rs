@@ -4,7 +4,8 @@ use super::SwitchSnapshot;
 use crate::clock::Clock;
 use crate::mailbox::MailError;
 use cluster::{
-    HotOrder, Incarnation, InstallError, KeyspaceId, Lease, Match, SwitchControl as _, SwitchTables,
+    CacheId, HotOrder, Incarnation, InstallError, KeyspaceId, Lease, Match, SwitchControl as _,
+    SwitchTables,
 };
 use machine::Instant;
 use serde::{Deserialize, Serialize};
@@ -141,6 +142,11 @@ impl FastPath {
         lock(&self.plane).explain_hot(keyspace, keyhash)
     }
 
+    /// The cache that the program sends reads of a key to at that time, if it sends them to one.
+    pub(super) fn cached_by(&self, keyspace: KeyspaceId, keyhash: u64) -> Option<CacheId> {
+        lock(&self.plane).cache_rules().find(Clock::new().now(), keyspace, keyhash)
+    }
+
     /// Installs tables, then takes a lease.
     pub(super) fn command(
         &self,
@@ -157,7 +163,8 @@ impl FastPath {
         Ok(())
     }
 
-    /// How the sockets behind the program take note of replies for hot keys, and stamp writes.
+    /// How the sockets behind the program take note of replies for hot keys, stamp writes, and
+    /// write the rules of caches.
     ///
     /// # Errors
     ///
@@ -182,6 +189,7 @@ impl FastPath {
         })?;
         snapshot.revision = snapshot.revision.min(plane.revision());
         snapshot.hot_revision = plane.hot_revision();
+        snapshot.cache_rules = plane.cache_rules().count();
         snapshot.in_kernel = counters.datagrams();
         snapshot.counters.merge(&counters);
         Ok(())

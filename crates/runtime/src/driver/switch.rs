@@ -277,7 +277,8 @@ impl SwitchHandle {
     /// The cache that the switch sends reads of a key to, if it sends them to one.
     #[must_use]
     pub fn explain_cached(&self, keyspace: KeyspaceId, keyhash: u64) -> Option<CacheId> {
-        self.directory.cached_by(Clock::new().now(), keyspace, keyhash)
+        let own = || self.directory.cache_rules().find(Clock::new().now(), keyspace, keyhash);
+        self.fast_path.as_ref().map_or_else(own, |it| it.cached_by(keyspace, keyhash))
     }
 
     /// Gives the kernel and every thread these tables, then the lease, then the hot keys; each
@@ -319,7 +320,7 @@ impl SwitchHandle {
         let command = |answer| Command { wanted: wanted.clone(), answer };
         let answers = ask_all(&self.mailboxes, patience, command)?;
         let joint = answers.into_iter().reduce(SwitchSnapshot::join).ok_or(MailError::Ended)?;
-        let cache_rules = self.directory.cache_rules();
+        let cache_rules = self.directory.cache_rules().count();
         Ok(SwitchSnapshot { cluster: self.directory.cluster(), cache_rules, ..joint })
     }
 }

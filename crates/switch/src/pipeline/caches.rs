@@ -2,6 +2,8 @@
 //! say which keys those are.
 
 use super::Pipeline;
+use crate::CoherenceDirectory as _;
+use crate::either::Coherence;
 use crate::pass::Pass;
 use cluster::KeyspaceId;
 use machine::{Instant, Outbox};
@@ -13,10 +15,12 @@ impl Pass<'_> {
     #[inline]
     pub(crate) fn cache_of(
         &mut self,
+        directory: Coherence<'_>,
         (keyspace, keyhash): (KeyspaceId, u64),
         at_home: bool,
     ) -> Option<Endpoint> {
-        let cache = self.cached.find(self.now, keyspace, keyhash).filter(|_| !at_home)?;
+        let rules = directory.cache_rules();
+        let cache = rules.find(self.now, keyspace, keyhash).filter(|_| !at_home)?;
         let to = self.tables.cache(cache)?;
         self.counters.count_cached();
         Some(to)
@@ -32,8 +36,8 @@ impl Pipeline {
         datagram: &[u8],
         out: &mut Outbox,
     ) -> Result<(), DropReason> {
-        // Nobody else tells a switch anything, and behind another directory no rules are looked at.
-        let tables = self.tables.as_deref().filter(|_| self.behind.is_none());
+        // Nobody else tells a switch anything.
+        let tables = self.tables.as_deref();
         let cache = tables.and_then(|tables| tables.cache_at(from)).ok_or(DropReason::BadOp)?.id;
         let packet = Packet::parse(datagram)?;
         let Header { node, client, seq, .. } = Header::read(packet.header());
@@ -43,8 +47,7 @@ impl Pipeline {
         if node != cache.0 {
             return Err(DropReason::NotFromMember);
         }
-        let rules = self.hot.directory().cached();
-        let next = rules.change(now, cache, (client, seq), &changes);
+        let next = self.directory().cache_rules().change(now, cache, (client, seq), &changes);
         let seq = next.ok_or(DropReason::StaleRequest)?;
         let answer = Header { op: Op::CacheRuled as u8, client, seq, ..Header::default() };
         out.push(from, |out| {

@@ -1,13 +1,17 @@
 //! Where the programs are measured: a namespace with one interface whose other end is silent, or
 //! counts what arrives.
 
-use crate::addresses::{CLIENT, HOT_KEYS, NODES_PORT, VALUE_AT};
+use crate::addresses::{CACHED_KEYS, CLIENT, HOT_KEYS, NODES_PORT, VALUE_AT};
 use crate::cases::{self, Of, SERVICE};
 use cluster::{Incarnation, Lease, SwitchControl as _};
+use machine::Outbox;
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;
+use std::ops::Range;
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
+use switch::Pipeline;
 use testkit::frame::{self, Addresses, HEADERS};
 use testkit::wires::{Room, ip};
 use wire::{Fields as _, HEADER_LEN, Op, Revision};
@@ -27,9 +31,13 @@ const REDIRECT: u32 = 4;
 /// Where a header has its client.
 const CLIENT_AT: usize = 100;
 
+type OwnPlane = Plane<fn() -> machine::Instant>;
+
 /// The loaded programs and their surroundings.
 pub(crate) struct Bed {
-    plane: Plane<fn() -> machine::Instant>,
+    plane: OwnPlane,
+    /// What deals with what the cache says.
+    behind: Pipeline,
     ifindex: u32,
     revision: u64,
     room: Room,
@@ -54,7 +62,8 @@ impl Task {
         // bpf/bench.bpf.c times the runs after the first; it does not mind the order of bytes.
         header.set_tag(runs.swap_bytes());
         header.set_client(0);
-        let delegates = header.op() == Op::Put as u8 && header.count() >= Of::NewWrite as u8;
+        let writes = [Of::NewWrite, Of::SameWrite].map(|of| of as u8);
+        let delegates = header.op() == Op::Put as u8 && writes.contains(&header.count());
         let clock_at = if delegates { HEADER_LEN + VALUE_AT as usize } else { CLIENT_AT };
         Self { program, frame, runs, time_at: HEADERS + clock_at + size_of::<u64>() }
     }
@@ -66,13 +75,13 @@ impl Bed {
         // Nobody listens: what is really sent is dropped as early as it can be.
         room.run(|| ip("link set far down"));
         let ifindex = nix::net::if_::if_nametoindex("near").map_err(|e| e.to_string())?;
-        let plane = load(ifindex).map_err(|e| e.to_string())?;
-        Ok(Self { plane, ifindex, revision: 0, room })
+        let (plane, behind) = load(ifindex).map_err(|e| e.to_string())?;
+        Ok(Self { plane, behind, ifindex, revision: 0, room })
     }
 
     /// Loads the programs again: where the kernel puts them changes a nanosecond or two.
     pub(crate) fn load_again(&mut self) {
-        self.plane = load(self.ifindex).expect("it was loaded before");
+        (self.plane, self.behind) = load(self.ifindex).expect("it was loaded before");
     }
 
     pub(crate) fn instructions(&self) -> Vec<(String, u32)> {
@@ -88,6 +97,30 @@ impl Bed {
             let way = self.plane.set_way(node.id, self.ifindex, [GATEWAY, OWN]);
             way.expect("the kernel takes a way");
         }
+        let way = self.plane.set_way_to_cache(cases::CACHE, self.ifindex, [GATEWAY, OWN]);
+        way.expect("the kernel takes a way");
+        self.behind.install(&tables).expect("sound tables");
+    }
+
+    /// Has the cache say that it holds all of its keys.
+    pub(crate) fn cache(&mut self) {
+        const AT_ONCE: u32 = 64;
+        for first in (0..CACHED_KEYS).step_by(AT_ONCE as usize) {
+            self.hear(first..first + AT_ONCE);
+        }
+        assert_eq!(self.plane.cache_rules().count(), u64::from(CACHED_KEYS), "each has a rule");
+    }
+
+    /// The cache says that it holds these keys, too.
+    fn hear(&mut self, keys: Range<u32>) {
+        let mut out = Outbox::default();
+        let heard = self.behind.process(NOW, cases::cache(), &mut cases::rules(keys), &mut out);
+        heard.expect("it is a cache of the tables");
+    }
+
+    /// How many reads went to the cache.
+    pub(crate) fn cached(&self) -> u64 {
+        self.counters().cached()
     }
 
     /// Has all hot keys installed, and all their readers say that they hold them. If they are to be
@@ -132,10 +165,12 @@ impl Bed {
     }
 
     /// Nanoseconds of one run of each: the least of the rounds.
-    pub(crate) fn time<const N: usize>(&self, tasks: &[Task; N], rounds: usize) -> [f64; N] {
+    pub(crate) fn time<const N: usize>(&mut self, tasks: &[Task; N], rounds: usize) -> [f64; N] {
         let mut least = [f64::MAX; N];
         for _ in 0..rounds {
             for (task, least) in tasks.iter().zip(&mut least) {
+                // Nobody is silent: rules do not last for as long as all of this takes.
+                self.hear(CACHED_KEYS..CACHED_KEYS);
                 let program = self.plane.program();
                 let run = program.run(task.program, &task.frame, self.ifindex, task.runs + 1);
                 let verdict = run.expect("the kernel runs it");
@@ -177,9 +212,10 @@ impl Bed {
     }
 }
 
-fn load(ifindex: u32) -> Result<Plane<fn() -> machine::Instant>, xdp::Error> {
+fn load(ifindex: u32) -> Result<(OwnPlane, Pipeline), xdp::Error> {
     let clock = (|| NOW) as fn() -> machine::Instant;
-    let mut plane = Plane::with_program(Program::load_bench(SERVICE)?, SERVICE, INCARNATION, clock);
+    let program = Program::load_bench(SERVICE)?;
+    let mut plane = Plane::with_program(program, SERVICE, INCARNATION, clock)?;
     plane.pretend_port(ifindex)?;
     plane.renew(
         NOW,
@@ -191,7 +227,8 @@ fn load(ifindex: u32) -> Result<Plane<fn() -> machine::Instant>, xdp::Error> {
             duration_ms: 86_400_000,
         },
     );
-    Ok(plane)
+    let behind = Pipeline::behind(INCARNATION, Arc::new(plane.kernel_directory()?));
+    Ok((plane, behind))
 }
 
 /// Where this runs, which is on one core and before all else, if that is allowed.

@@ -1,12 +1,16 @@
 //! Tables and packets.
 
-use crate::addresses::{APART, CLIENT, HOT_KEYS, KEY_LEN, NODES_NET, NODES_PORT};
+use crate::addresses::{APART, CLIENT, HOT_KEYS, KEY_LEN, NODES_NET, NODES_PORT, SCATTER};
 use cluster::{
-    Delegation, Epoch, HotEntry, HotOrder, Incarnation, KeyspaceId, Match, NodeId, NodeSpec,
-    Partition, PartitionId, Selection, SwitchTables,
+    CacheId, CacheSpec, Delegation, Epoch, HotEntry, HotOrder, Incarnation, KeyspaceId, Match,
+    NodeId, NodeSpec, Partition, PartitionId, Selection, SwitchTables,
 };
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
-use wire::{Code, DelegationId, Endpoint, Generation, Header, MgetKey, Op, Revision, hop_flag};
+use std::ops::Range;
+use wire::{
+    CacheRuleBody, CacheRules, Code, DelegationId, Endpoint, Generation, Header, MgetKey, Op,
+    Revision, hop_flag,
+};
 
 /// The service address.
 pub(crate) const SERVICE: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(10, 9, 9, 9), 7700);
@@ -37,13 +41,41 @@ pub(crate) fn tables(revision: u64, partitions: u32, nodes: u16) -> SwitchTables
     };
     SwitchTables {
         fenced: Vec::new(),
-        caches: Vec::new(),
+        caches: vec![CacheSpec { id: CACHE, endpoint: cache(), shards: 1 }],
         cluster: cluster::ClusterId(0),
         revision: Revision::new(revision),
         active: true,
         nodes: (0..nodes).map(node).collect(),
         partitions: (0..partitions).map(partition).collect(),
     }
+}
+
+/// Where the cache is, which has no keys at first.
+pub(crate) fn cache() -> Endpoint {
+    SocketAddr::from((Ipv4Addr::new(10, 3, 0, 1), 7800)).into()
+}
+
+/// Its id.
+pub(crate) const CACHE: CacheId = CacheId(1);
+
+/// What the cache says so that it has these keys, which are the next of its rules.
+pub(crate) fn rules(keys: Range<u32>) -> Vec<u8> {
+    let mut payload = Vec::new();
+    for key in keys.clone() {
+        let rule = CacheRuleBody { adds: 1, keyspace: 1, keyhash: scattered(key) };
+        CacheRules::push(&mut payload, &rule);
+    }
+    let mut out = Vec::new();
+    let node = CACHE.0;
+    let seq = keys.start.into();
+    wire::emit(&mut out, &Header { node, seq, ..header(Op::CacheRules) }, &[&payload]);
+    out
+}
+
+/// The hash of a key that the cache holds.
+fn scattered(key: u32) -> u64 {
+    let mix = |hash: u64| hash ^ hash >> 32;
+    mix(mix((u64::from(key) + 1).wrapping_mul(SCATTER)).wrapping_mul(SCATTER))
 }
 
 fn node(id: u16) -> NodeSpec {
@@ -129,6 +161,8 @@ pub(crate) enum Of {
     NewWrite,
     /// One under a delegation, in a write that is the same each time.
     SameWrite,
+    /// One that the cache holds.
+    Cached,
 }
 
 /// A request for one key.

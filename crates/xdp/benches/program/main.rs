@@ -10,7 +10,7 @@ mod bed;
 mod cases;
 mod report;
 
-use addresses::{HOT_KEYS, NODES};
+use addresses::{CACHED_KEYS, HOT_KEYS, NODES};
 use bed::{Bed, Task};
 use cases::{KEY, Of, READERS, REPLICAS, VALUE_LEN};
 use report::Report;
@@ -46,6 +46,7 @@ fn main() {
         singles(report, &mut bed, partitions);
         with_hot_keys(report, &mut bed, partitions);
         with_delegations(report, &mut bed, partitions);
+        with_caches(report, &mut bed, partitions);
     }
     bed.load_again();
     many(report, &mut bed);
@@ -171,6 +172,28 @@ fn with_delegations(report: Report, bed: &mut Bed, partitions: u32) {
     report.text(&format!(
         "  {new} writes went under delegations with a new grant, {again} with that of before\n"
     ));
+}
+
+/// GETs while a cache holds as many keys as rules have room for.
+fn with_caches(report: Report, bed: &mut Bed, partitions: u32) {
+    let [none, cold, cached] = [Of::Nothing, Of::Cold, Of::Cached].map(cases::get);
+    let tasks = [
+        task("only_anew", &none),
+        task("anew_least", &none),
+        task("only_anew", &cold),
+        task("anew_one", &cold),
+        task("only_anew", &cached),
+        task("anew_one", &cached),
+    ];
+    let rows = [
+        ("least: rewrite, redirect", 1, Some(0)),
+        ("GET of a key without a rule", 3, Some(2)),
+        ("GET of a cached key", 5, Some(4)),
+    ];
+    report.text(&format!("{partitions} partitions, {CACHED_KEYS} keys of which a cache has rules"));
+    measure(report, bed, ("cached", partitions), &tasks, &rows, Bed::cache);
+    let reads = u64::from(RUNS + 1) * ROUNDS as u64;
+    assert_eq!(bed.cached(), reads, "all of them, and no others, go to the cache");
 }
 
 fn task(program: &'static str, datagram: &[u8]) -> Task {

@@ -13,8 +13,7 @@ use std::time::{Duration, Instant as WallInstant, SystemTime, UNIX_EPOCH};
 use testkit::frame::HEADERS;
 use testkit::wires::{Room, ip};
 use wire::{DropReason, Fields as _, HEADER_LEN, Revision};
-use xdp::Sink;
-use xdp::{Mode, Plane};
+use xdp::{Mode, Plane, Program, Sink};
 
 const INCARNATION: Incarnation = Incarnation(1);
 const NODE: NodeId = NodeId(1);
@@ -22,6 +21,11 @@ const NODE: NodeId = NodeId(1);
 fn now() -> Instant {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
     Instant::from_unix_ms(u64::try_from(since.as_millis()).unwrap())
+}
+
+/// A switch in the kernel that goes by the real clock.
+fn plane(program: Program) -> Plane<fn() -> Instant> {
+    Plane::with_program(program, SERVICE, INCARNATION, now as fn() -> Instant).unwrap()
 }
 
 fn lease(ms: u64) -> Lease {
@@ -37,7 +41,7 @@ fn lease(ms: u64) -> Lease {
 #[test]
 fn a_lease_ends() {
     let Some((stand, program)) = ready("the end of a lease") else { return };
-    let mut plane = Plane::with_program(program, SERVICE, INCARNATION, now as fn() -> Instant);
+    let mut plane = plane(program);
     plane.pretend_port(stand.ifindex).unwrap();
     plane.install(&tables(SocketAddr::from(([10, 2, 0, 1], 9000)))).unwrap();
     plane.set_way(NODE, stand.ifindex, [GATEWAY, OWN]).unwrap();
@@ -78,7 +82,7 @@ fn a_lease_ends() {
 #[test]
 fn the_kernel_takes_no_orders_of_another_cluster_than_the_first() {
     let Some((stand, program)) = ready("orders of another cluster") else { return };
-    let mut plane = Plane::with_program(program, SERVICE, INCARNATION, now as fn() -> Instant);
+    let mut plane = plane(program);
     plane.pretend_port(stand.ifindex).unwrap();
     let ours = tables(SocketAddr::from(([10, 2, 0, 1], 9000)));
     plane.install(&ours).unwrap();
@@ -143,7 +147,7 @@ fn a_keyspace_grows_and_shrinks() {
 #[test]
 fn ways_are_found_when_the_kernel_knows_them() {
     let Some((stand, program)) = ready("finding ways") else { return };
-    let mut plane = Plane::with_program(program, SERVICE, INCARNATION, now as fn() -> Instant);
+    let mut plane = plane(program);
     assert_eq!(plane.attach("near").unwrap(), Mode::Native);
     plane.renew(now(), &lease(3_600_000));
     let frame = get();
@@ -208,7 +212,7 @@ fn nothing_is_lost_while_the_program_is_replaced() {
     });
     let sink = nodes.run(|| Sink::attach("node")).unwrap();
 
-    let mut plane = Plane::with_program(program, SERVICE, INCARNATION, now as fn() -> Instant);
+    let mut plane = plane(program);
     for port in ["clients", "nodes"] {
         assert_eq!(plane.attach(port).unwrap(), Mode::Native);
     }

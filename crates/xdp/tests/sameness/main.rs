@@ -5,6 +5,8 @@
 #[expect(clippy::disallowed_methods, reason = "the kernel lets go in its own time")]
 mod attached;
 #[cfg(test)]
+mod caches;
+#[cfg(test)]
 #[expect(clippy::disallowed_methods, reason = "the kernel's ticks are real time")]
 mod choice;
 #[cfg(test)]

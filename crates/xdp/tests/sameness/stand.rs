@@ -1,7 +1,7 @@
 //! A place to run the programs: a namespace of its own with one interface, whose other end shows
 //! what is really sent.
 
-use cluster::{Incarnation, Lease, NodeId, SwitchControl as _, SwitchTables};
+use cluster::{Incarnation, Lease, SwitchControl as _, SwitchTables};
 use machine::Instant;
 use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, recv, socket};
 use std::net::{Ipv4Addr, SocketAddrV4};
@@ -63,7 +63,8 @@ impl Stand {
 
     /// A switch that takes the interface for its port.
     pub(crate) fn switch(&self, program: impl Into<Arc<Program>>, leased: bool) -> Switch<'_> {
-        let mut plane = Plane::with_program(program, SERVICE, INCARNATION, now as fn() -> Instant);
+        let clock = now as fn() -> Instant;
+        let mut plane = Plane::with_program(program, SERVICE, INCARNATION, clock).unwrap();
         plane.pretend_port(self.ifindex).unwrap();
         if leased {
             plane.renew(
@@ -115,11 +116,16 @@ pub(crate) struct Switch<'s> {
 }
 
 impl Switch<'_> {
-    /// Installs tables and says how every node with an IPv4 address is reached.
+    /// Installs tables and says how every node and cache with an IPv4 address is reached.
     pub(crate) fn install(&mut self, tables: &SwitchTables) {
         self.plane.install(tables).unwrap();
         for node in tables.nodes.iter().filter(|node| frame::v4(node.endpoint).is_some()) {
-            self.plane.set_way(node.id, self.stand.ifindex, [mac(node.id), OWN]).unwrap();
+            let way = [mac(1, node.id.0), OWN];
+            self.plane.set_way(node.id, self.stand.ifindex, way).unwrap();
+        }
+        for cache in tables.caches.iter().filter(|cache| frame::v4(cache.endpoint).is_some()) {
+            let way = [mac(2, cache.id.0), OWN];
+            self.plane.set_way_to_cache(cache.id, self.stand.ifindex, way).unwrap();
         }
     }
 
@@ -181,10 +187,10 @@ impl Switch<'_> {
     }
 }
 
-/// The Ethernet address of a node.
-fn mac(node: NodeId) -> [u8; 6] {
-    let [high, low] = node.0.to_be_bytes();
-    [2, 0, 0, 1, high, low]
+/// The Ethernet address of a node or cache.
+fn mac(kind: u8, id: u16) -> [u8; 6] {
+    let [high, low] = id.to_be_bytes();
+    [2, 0, 0, kind, high, low]
 }
 
 pub(crate) const XDP_DROP: u32 = 1;

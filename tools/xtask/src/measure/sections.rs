@@ -80,6 +80,7 @@ fn in_memory() -> Vec<Section> {
                 table("kernel-mget", kernel::multigets),
                 table("kernel-live", kernel::live),
                 table("kernel-delegated", kernel::delegated),
+                table("kernel-cached", kernel::cached),
                 table("kernel-verifier", kernel::verifier),
             ],
         },

@@ -57,7 +57,7 @@ impl Args {
     pub(crate) fn run(self, shared: &Shared) -> Result<Verdict, Failure> {
         let lab = &self.lab.name;
         let Some(state) = state::read(lab)? else { return Err(no_lab(lab)) };
-        let rack = Rack { lab: lab.clone(), nodes: state.nodes, clients: state.clients };
+        let rack = state.rack(lab.clone());
         let hosts = self.hosts(&rack)?;
         if self.off {
             faults::clear(&rack, &hosts)?;
@@ -81,7 +81,7 @@ impl Args {
 
     /// The hosts that are meant.
     fn hosts(&self, rack: &Rack) -> Result<Vec<LabHost>, Failure> {
-        let all: Vec<LabHost> = rack.clients().chain(rack.nodes()).collect();
+        let all: Vec<LabHost> = rack.sides().collect();
         if self.hosts.is_empty() {
             return Ok(all);
         }

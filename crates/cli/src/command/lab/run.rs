@@ -4,7 +4,7 @@ use anyhow::Context;
 use console::exit::{Failure, Verdict};
 use lab::cluster::{admin, service};
 use lab::name::{Name, no_lab};
-use lab::rack::{LabHost, Rack};
+use lab::rack::LabHost;
 use lab::{namespace, process, state};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::process::CommandExt;
@@ -42,7 +42,7 @@ impl Args {
             let why = format!("no client {} in lab {lab}; choose 0 to {last}", self.client);
             return Err(Failure::usage(why));
         }
-        let rack = Rack { lab, nodes: state.nodes, clients: state.clients };
+        let rack = state.rack(lab);
         namespace::enter(&rack.namespace(LabHost::Client(self.client)))?;
         let shell = || std::env::var_os("SHELL").unwrap_or_else(|| "/bin/sh".into());
         let mut words = self.command.into_iter();

@@ -15,6 +15,7 @@ use lab::name::Name;
 use lab::plane::Plane;
 use lab::rack::{CLIENTS_MAX, LabHost, NODES_MAX, Rack, name_option};
 use runtime::clock::Clock;
+use runtime::up::UpOptions;
 use std::num::NonZero;
 use std::time::Duration;
 
@@ -109,13 +110,14 @@ impl Args {
         if !problems.is_empty() {
             return Err(Failure::usage(problems.join("; ")));
         }
-        let rack = Rack { lab: self.lab.name.clone(), nodes: size.nodes, clients: self.clients };
+        let UpOptions { nodes, caches, .. } = size;
+        let rack = Rack { lab: self.lab.name.clone(), nodes, caches, clients: self.clients };
         let Self { plane, node_rate, slow_nodes, .. } = *self;
         Ok(Cluster { rack, plane, size, node_rate, slow_nodes })
     }
 
     fn ready_screen(&self, rack: &Rack, took: Duration) -> String {
-        let Rack { lab, nodes, clients } = rack;
+        let Rack { lab, nodes, caches, clients } = rack;
         let (service, admin, seconds) = (service(), admin(LabHost::Controller), took.as_secs_f64());
         let option = name_option(lab);
         let rate = self.node_rate.map_or_else(String::new, |rate| {
@@ -125,6 +127,10 @@ impl Args {
             };
             format!(", each shard serves {rate} requests per second{slow}")
         });
+        let caches = match caches {
+            0 => String::new(),
+            caches => format!("\n  caches     {caches}"),
+        };
         let (replicas, engine) = (self.size.replicas, self.size.engine().name());
         let end = if self.detach {
             format!("keyway lab down{option} ends it.")
@@ -137,7 +143,7 @@ Lab {lab} is ready after {seconds:.1} s.
 
   clients    {clients}, the first in namespace {}
   service    {service}, UDP, in namespace {}
-  nodes      {nodes}, from {} on, {engine}{rate}
+  nodes      {nodes}, from {} on, {engine}{rate}{caches}
   keeps      each key on {replicas} nodes
   admin      http://{admin}
 

@@ -17,7 +17,7 @@ struct Packet {
     ratio: Spread,
 }
 
-/// Packets, as they are without hot keys, with them, or with delegations.
+/// Packets, as they are without hot keys, with them, with delegations, or with rules of a cache.
 fn packets(of: &[Value], group: &str) -> Result<String> {
     let rows = rows_with::<Packet>(of, &[("group", group)])?;
     let heads =
@@ -48,6 +48,10 @@ pub(in crate::measure) fn hot(of: &[Value]) -> Result<String> {
 
 pub(in crate::measure) fn delegated(of: &[Value]) -> Result<String> {
     packets(of, "delegated")
+}
+
+pub(in crate::measure) fn cached(of: &[Value]) -> Result<String> {
+    packets(of, "cached")
 }
 
 #[derive(Deserialize)]

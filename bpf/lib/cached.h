@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/*
+ * Which keys caches hold: rules C22 to C25 of spec/protocol.md, as crates/switch has it in
+ * `cache_rules`, on the same memory.
+ *
+ * A rule is the upper 48 bits of a hash, and below them one more than the id of its cache. It lies in
+ * one of two buckets, and may be written while it is read: a rule is one word, and a hint.
+ */
+#ifndef KEYWAY_CACHED_H
+#define KEYWAY_CACHED_H
+
+#include "tables.h"
+
+/* What of a rule says which cache it is. */
+#define KW_CACHE_BITS	0xffffULL
+
+static __always_inline __u64 kw_cache_hash(__u16 keyspace, __u64 keyhash)
+{
+	return (keyhash ^ keyspace) * 0x9e3779b97f4a7c15ULL;
+}
+
+/* The bit of a hash in the filter: its upper part. The compiler makes a shift of it. */
+static __always_inline __u64 kw_filter_bit(__u64 hash)
+{
+	return hash / ((1ULL << 58) / KW_CACHE_FILTER_WORDS);
+}
+
+/*
+ * Whether a key may have a rule: a bit of its keyspace and one of its hash spare most others the look
+ * into the table, which no processor has close by.
+ */
+static __always_inline bool kw_may_be_cached(__u16 keyspace, __be64 keyhash)
+{
+	__u64 bit;
+
+	if (!(cached.keyspaces[keyspace / 64] & 1ULL << keyspace % 64))
+		return false;
+	bit = kw_filter_bit(kw_cache_hash(keyspace, bpf_be64_to_cpu(keyhash)));
+	return cached.filter[bit / 64] & 1ULL << bit % 64;
+}
+
+/* One more than the id of the cache whose rule for this hash is in a bucket, or 0. */
+static __always_inline __u32 kw_cache_in(__u32 bucket, __u64 hash)
+{
+	const volatile __u64 *rules = cached.buckets[bucket & (KW_CACHE_RULE_BUCKETS - 1)];
+
+#pragma clang loop unroll(full)
+	for (int i = 0; i < KW_CACHE_RULE_BUCKET_LEN; i++) {
+		__u64 differs = rules[i] ^ (hash & ~KW_CACHE_BITS);
+
+		/* In nothing but the cache, and there is one. */
+		if (differs - 1 < KW_CACHE_BITS)
+			return differs;
+	}
+	return 0;
+}
+
+/* The cache that a key's reads go to at a tick, if that is heard and in the tables. */
+static __always_inline const struct kw_node *kw_cache_of(__u16 keyspace, __u64 keyhash, __u64 tick)
+{
+	__u64 hash = kw_cache_hash(keyspace, keyhash);
+	const struct kw_node *node;
+	__u32 first, cache;
+
+	hash ^= hash >> 32;
+	first = hash;
+	cache = kw_cache_in(first, hash);
+	if (!cache)
+		cache = kw_cache_in(first ^ (hash >> 40 | 1), hash);
+	cache--;
+	if (cache >= KW_CACHES_MAX || *(volatile __u64 *)&cached.until[cache] <= tick)
+		return NULL;
+	node = bpf_map_lookup_elem(&caches, &cache);
+	return node && node->shards ? node : NULL;
+}
+
+#endif /* KEYWAY_CACHED_H */
