@@ -110,8 +110,9 @@ fn a_cache_that_is_the_limit_finds_how_many_keys_it_should_hold() {
     let trial = rack.run_losing(&load, (Losses::SWITCHKV, all), times, None);
     let (held, busy) = (trial.cache_held, trial.cache_busy);
     let served = trial.throughput();
-    assert!(served > 0.9 * best, "{served} of {best}, {held} keys, {busy} busy");
-    assert!(held < 1_000 && busy > 0.85, "{held} keys, {busy} busy");
+    // A dozen keys are best here, and one of them that is not held makes its node full.
+    assert!(served > 1.4 * all, "{served} of {best}, {all} with all; {held} keys, {busy} busy");
+    assert!(held < 200 && busy > 0.6, "{held} keys, {busy} busy");
 }
 
 #[test]
