@@ -267,7 +267,7 @@ impl Rack {
         self.nodes.iter_mut().for_each(|server| server.served_permille = 0);
         self.cached = 0;
         self.count_caches();
-        self.begin_to_lose();
+        self.watch_losses();
         let end = until + self.spec.pace.deadline() * 2;
         while (self.now < until || !self.is_idle()) && self.step(end) {}
         self.trial(window)

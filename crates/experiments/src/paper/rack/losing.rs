@@ -4,6 +4,7 @@
 use super::Rack;
 use super::agenda::Event;
 use super::user::User;
+use machine::Instant;
 use std::time::Duration;
 
 /// The share of requests that are to be lost because a queue is full.
@@ -48,11 +49,13 @@ pub(super) struct RateControl {
     /// Requests started and lost up to the last change.
     started: u64,
     lost: u64,
+    /// When the next change is due, as was planned last.
+    due: Instant,
 }
 
 impl RateControl {
     pub(super) fn new(losses: Losses, rate: f64) -> Self {
-        Self { losses, rate, growth: GROWTH_MIN, grown: 0, started: 0, lost: 0 }
+        Self { losses, rate, growth: GROWTH_MIN, grown: 0, started: 0, lost: 0, due: Instant(0) }
     }
 
     /// The next rate, when so many requests were started and so many lost since the last change. If
@@ -77,31 +80,31 @@ impl RateControl {
 }
 
 impl Rack {
-    /// Begins to look at what is lost.
-    pub(super) fn begin_to_lose(&mut self) {
-        let (started, lost) = (self.started(), self.net.lost());
-        let next = self.now + self.change_every();
+    /// Begins to look at what is lost, if clients go by that.
+    pub(super) fn watch_losses(&mut self) {
+        let (started, lost, due) = (self.started(), self.net.lost(), self.next_change());
         if let Some(control) = &mut self.control {
-            (control.started, control.lost) = (started, lost);
-            self.net.agenda.plan(next, Event::Change);
+            (control.started, control.lost, control.due) = (started, lost, due);
+            self.net.agenda.plan(due, Event::Change);
         }
     }
 
-    /// Clients change their rate.
+    /// Clients change their rate, unless the change was planned in an earlier trial.
     pub(super) fn change_rate(&mut self) {
         let (now, started, lost) = (self.now, self.started(), self.net.lost());
-        let Some(control) = &mut self.control else { return };
+        let Some(control) = self.control.as_mut().filter(|control| control.due == now) else {
+            return;
+        };
         let rate = control.next(started - control.started, lost - control.lost);
-        (control.started, control.lost) = (started, lost);
         let share = rate / self.users.len() as f64;
         for user in &mut self.users {
             user.ask_at(now, share, &mut self.net.agenda);
         }
-        self.net.agenda.plan(now + self.change_every(), Event::Change);
+        self.watch_losses();
     }
 
-    fn change_every(&self) -> Duration {
-        CHANGE_EVERY * self.spec.pace.times_usual()
+    fn next_change(&self) -> Instant {
+        self.now + CHANGE_EVERY * self.spec.pace.times_usual()
     }
 
     fn started(&self) -> u64 {
@@ -112,6 +115,8 @@ impl Rack {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::paper::rack::RackSpec;
+    use crate::paper::{Load, Skew};
 
     #[test]
     fn the_rate_comes_to_what_is_served_from_above_and_from_below() {
@@ -129,5 +134,18 @@ mod tests {
             let mean = late.iter().sum::<f64>() / late.len() as f64;
             assert!((0.97..1.03).contains(&(mean / served)), "{mean} from {first}");
         }
+    }
+
+    #[test]
+    fn clients_change_their_rate_as_often_in_a_later_trial() {
+        let mut rack = Rack::new(RackSpec { once: true, ..RackSpec::new(2, 100, 1) });
+        let load = Load::only_reads(Skew::Uniform);
+        let times = (Duration::ZERO, CHANGE_EVERY * 5);
+        for _ in 0..3 {
+            rack.run_losing(&load, (Losses::SWITCHKV, 1_000.0), times, None);
+        }
+        let next = || rack.net.agenda.next(Instant(u64::MAX));
+        let planned = std::iter::from_fn(next).filter(|(_, event)| *event == Event::Change);
+        assert_eq!(planned.count(), 1, "one change follows another");
     }
 }
