@@ -3,8 +3,8 @@
  * Which keys caches hold: rules C22 to C25 of spec/protocol.md, as crates/switch has it in
  * `cache_rules`, on the same memory.
  *
- * A rule is the upper 48 bits of a hash, and below them one more than the id of its cache. It lies in
- * one of two buckets, and may be written while it is read: a rule is one word, and a hint.
+ * A rule is the upper 48 bits of a hash, and below them one more than the id of its cache. It lies
+ * in one of two buckets, and may be written while it is read: a rule is one word, and a hint.
  */
 #ifndef KEYWAY_CACHED_H
 #define KEYWAY_CACHED_H
@@ -26,8 +26,8 @@ static __always_inline __u64 kw_filter_bit(__u64 hash)
 }
 
 /*
- * Whether a key may have a rule: a bit of its keyspace and one of its hash spare most others the look
- * into the table, which no processor has close by.
+ * Whether a key may have a rule: a bit of its keyspace and one of its hash spare most others the
+ * look into the table, which no processor has close by.
  */
 static __always_inline bool kw_may_be_cached(__u16 keyspace, __be64 keyhash)
 {

@@ -87,8 +87,8 @@ struct {
 } senders SEC(".maps");
 
 /*
- * One bit for each UDP port that a node or cache has: most requests need not be looked up in `senders`. Not
- * in a map of many values, since each look into one takes time.
+ * One bit for each UDP port that a node or cache has: most requests need not be looked up in
+ * `senders`. Not in a map of many values, since each look into one takes time.
  */
 __u64 sender_ports[1024] SEC(".data.senders");
 

@@ -6,10 +6,9 @@ use crate::slots::{Key, Slots};
 use machine::Rng;
 
 /// Which of the keys that nodes report a full cache takes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Admission {
     /// Those that are read more than some of those that it holds (SwitchKV section 3.2.1).
-    #[default]
     ByLoad,
     /// All of them, as caches do traditionally: what SwitchKV is compared with.
     All,

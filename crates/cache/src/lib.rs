@@ -6,9 +6,9 @@
 //!
 //! A key's way: a node reports that it is asked for much (`admission` decides whether it is worth
 //! a place), the cache fetches it from its tail (`slots` is what it holds and has asked for), is
-//! granted a lease (`volumes`), and tells the switch (`rules`). `limit` says how many keys are
-//! held by a cache that cannot keep up. When the key is written, its
-//! tail tells the cache and waits for its answer. [`Cache`] is what packets meet.
+//! granted a lease (`volumes`), and tells the switch (`rules`). When the key is written, its
+//! tail tells the cache and waits for its answer. A cache that cannot keep up holds fewer keys
+//! (`limit`). [`Cache`] is what packets meet.
 //!
 //! Nothing that is held outlives the process, and nothing that is answered rests on the controller.
 

@@ -54,14 +54,13 @@ impl Limit {
         self.ends = now + INTERVAL;
         let percent = self.seen_many * 100 / self.seen.max(1);
         (self.seen, self.seen_many) = (0, 0);
-        // What has just been given up the switch still sends here.
-        let gives_up = misses * MISSES_PART > hits + misses;
-        if percent >= FULL_PERCENT && gives_up {
-            return;
-        }
         if percent >= FULL_PERCENT {
-            self.keys = held - held.div_ceil(self.shed_part);
-            self.shed_part = (self.shed_part / 2).max(SHED_PART_LAST);
+            // What has just been given up the switch still sends here.
+            let has_given_up = misses * MISSES_PART > hits + misses;
+            if !has_given_up {
+                self.keys = held - held.div_ceil(self.shed_part);
+                self.shed_part = (self.shed_part / 2).max(SHED_PART_LAST);
+            }
             return;
         }
         self.shed_part = SHED_PART_FIRST;
@@ -96,8 +95,8 @@ const GROWTH_PART: usize = 64;
 mod tests {
     use super::*;
 
-    /// The share of ten thousand keys that a cache holds in the end which can serve reads of the
-    /// hottest `bears`.
+    /// How many of ten thousand keys a cache holds in the end that can serve reads of the hottest
+    /// `bears`.
     fn held(bears: usize) -> usize {
         let mut now = Instant::from_unix_ms(0);
         let mut limit = Limit::new(now, 10_000);

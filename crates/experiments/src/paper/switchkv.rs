@@ -106,6 +106,11 @@ impl Settings {
 
     /// A rack of one of the systems.
     fn rack(&self, system: System) -> RackSpec {
+        self.rack_with(system, self.items)
+    }
+
+    /// The same with so many keys in its cache at most.
+    fn rack_with(&self, system: System, items: u32) -> RackSpec {
         let spec = RackSpec {
             pace: self.pace,
             stored: self.keys.min(STORED),
@@ -114,7 +119,7 @@ impl Settings {
             once: true,
             ..RackSpec::new(self.nodes, self.keys, self.seed)
         };
-        system.of(spec, self.items)
+        system.of(spec, items)
     }
 
     /// The first lines of all notes.

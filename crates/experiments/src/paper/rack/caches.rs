@@ -56,8 +56,7 @@ impl RackSpec {
             return None;
         }
         let Owner::Node(node) = place_of(datagram.to) else { return None };
-        let is_read = Packet::parse(datagram.payload).is_ok_and(|it| it.op() == Op::Get);
-        is_read.then(|| cache_endpoint(node % self.cache_count()))
+        is_read(datagram.payload).then(|| cache_endpoint(node % self.cache_count()))
     }
 }
 
@@ -140,8 +139,7 @@ impl CacheNode {
     /// Lets go what it sends, and sets the alarm.
     pub(super) fn pump(&mut self, now: Instant, net: &mut Net) {
         while let Some(datagram) = self.machine.poll_transmit() {
-            let is_read = Packet::parse(datagram.payload).is_ok_and(|it| it.op() == Op::Get);
-            if is_read && self.lookup == Lookup::Aside {
+            if self.lookup == Lookup::Aside && is_read(datagram.payload) {
                 // To the client, which hears that it is not held, and from there to the node.
                 net.post_by(now, self.endpoint, datagram, ASIDE_CABLES);
             } else {
@@ -152,6 +150,10 @@ impl CacheNode {
             self.alarm.set(&mut net.agenda, now, Unit::Cache(self.index), at);
         }
     }
+}
+
+fn is_read(bytes: &[u8]) -> bool {
+    Packet::parse(bytes).is_ok_and(|it| it.op() == Op::Get)
 }
 
 /// What a datagram costs a cache: reads what a node's would, what lenders say waits for nobody.
@@ -271,15 +273,18 @@ impl Rack {
             CacheReports::add(of_node, &report, &key);
         }
         for (node, payloads) in &mut payloads {
-            let header = Header { op: Op::CacheReport as u8, node: node.0, ..Header::default() };
-            for payload in payloads {
-                let mut datagram = Vec::new();
-                wire::emit(&mut datagram, &header, &[payload]);
-                *payload = datagram;
-            }
+            payloads.iter_mut().for_each(|payload| *payload = report_of(node.0, payload));
         }
         payloads
     }
+}
+
+/// The datagram by which a node reports some keys.
+pub(super) fn report_of(node: u16, payload: &[u8]) -> Vec<u8> {
+    let header = Header { op: Op::CacheReport as u8, node, ..Header::default() };
+    let mut datagram = Vec::new();
+    wire::emit(&mut datagram, &header, &[payload]);
+    datagram
 }
 
 /// Cables from a cache to the switch, to a client, back, and to a node.

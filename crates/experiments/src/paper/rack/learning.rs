@@ -1,5 +1,6 @@
 //! How caches learn of keys where they do as caches do traditionally (SwitchKV section 4.4).
 
+use super::caches::report_of;
 use super::net::cache_endpoint;
 use super::spec::Learning;
 use super::{RackSpec, net::Net};
@@ -7,7 +8,7 @@ use cache::Admission;
 use machine::{Datagram, Instant};
 use node::TrackerConfig;
 use std::time::Duration;
-use wire::{Body, CacheReportBody, CacheReports, Endpoint, Header, Op, Packet};
+use wire::{Body, CacheReportBody, CacheReports, Endpoint, Header, Packet};
 use workload::KeyNames;
 
 impl Learning {
@@ -82,14 +83,10 @@ impl EveryRead {
             rate: 1,
             key_len: 0,
         };
-        let mut payloads = Vec::new();
-        CacheReports::add(&mut payloads, &report, key);
-        let header = Header { op: Op::CacheReport as u8, node: self.node, ..Header::default() };
-        for payload in &payloads {
-            let mut datagram = Vec::new();
-            wire::emit(&mut datagram, &header, &[payload]);
-            net.post(now, at, Datagram { to: self.cache, payload: &datagram });
-        }
+        let mut payload = Vec::new();
+        CacheReports::push(&mut payload, &report, key);
+        let payload = &report_of(self.node, &payload);
+        net.post(now, at, Datagram { to: self.cache, payload });
     }
 }
 

@@ -4,6 +4,7 @@
 use super::system::System;
 use super::{Settings, THETA, losses_note, reads, throughput_panel};
 use crate::paper::figure::{Cell, Column, Figure, Table};
+use crate::paper::plot::Panel;
 use crate::paper::points::measure_all;
 use crate::paper::rack::{Bounds, Losses, Rack, RackSpec, Trial};
 use crate::paper::{Load, Skew};
@@ -81,7 +82,7 @@ pub(super) fn against_skew(settings: &Settings, tell: impl FnMut(&str)) -> Figur
         x,
         at: skew.to_string(),
         system: *system,
-        spec: system.of(settings.rack(*system), *items),
+        spec: settings.rack_with(*system, *items),
         load: reads(skew),
     };
     let points = curves.iter().flat_map(|curve| skews.iter().map(move |at| point(curve, *at)));
@@ -107,7 +108,7 @@ pub(super) fn against_items(settings: &Settings, tell: impl FnMut(&str)) -> Figu
         x,
         at: items.to_string(),
         system: *system,
-        spec: system.of(settings.rack(*system), *items),
+        spec: settings.rack_with(*system, *items),
         load: reads(Skew::Zipf(THETA)),
     });
     let axis = Axis {
@@ -159,7 +160,7 @@ fn figure(
     let losses = Losses::SWITCHKV;
     let mut panels = Vec::new();
     for point in &points {
-        if panels.iter().all(|panel: &crate::paper::Panel| panel.title != point.panel) {
+        if panels.iter().all(|panel: &Panel| panel.title != point.panel) {
             panels.push(throughput_panel(point.panel, axis.label, axis.places.clone()));
         }
     }

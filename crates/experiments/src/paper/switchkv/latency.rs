@@ -50,7 +50,7 @@ impl Part {
 
     fn spec(self, settings: &Settings, system: System) -> RackSpec {
         let items = if self == Self::Misses { 0 } else { settings.items };
-        system.of(settings.rack(system), items)
+        settings.rack_with(system, items)
     }
 
     /// Requests per second that a system can bear.

@@ -1,12 +1,12 @@
 //! Figure 14: how far one cache reaches as nodes are added.
 
-use super::balance::{Measured, measure, settling};
+use super::balance::{measure, settling};
 use super::system::System;
 use super::{Settings, THETA, losses_note, reads, throughput_panel};
 use crate::paper::Skew;
 use crate::paper::figure::{Cell, Column, Figure, Table};
 use crate::paper::points::measure_all;
-use crate::paper::rack::{Losses, Pace, Rack, RackSpec};
+use crate::paper::rack::{Losses, Pace, Rack, RackSpec, Trial};
 use std::time::Duration;
 
 /// How long each trial is looked at unless said otherwise.
@@ -33,6 +33,13 @@ struct Point {
     spec: RackSpec,
 }
 
+impl Point {
+    /// A rate in what one of its nodes serves.
+    fn in_nodes(&self, rate: f64) -> f64 {
+        rate / f64::from(self.spec.pace.node_rate())
+    }
+}
+
 /// Makes the figure.
 pub(super) fn figure(settings: &Settings, mut tell: impl FnMut(&str)) -> Figure {
     let window = settings.window.unwrap_or(WINDOW);
@@ -42,24 +49,21 @@ pub(super) fn figure(settings: &Settings, mut tell: impl FnMut(&str)) -> Figure 
     let points: Vec<Point> = counts(settings.nodes)
         .flat_map(|nodes| SYSTEMS.map(|system| point(settings, nodes, system)))
         .collect();
-    let mut rows: Vec<(u16, System, f64, f64, f64, f64, usize)> = Vec::new();
+    let mut trials: Vec<Trial> = Vec::new();
     measure_all(
         &points,
         |point| {
-            // The same for all systems: what any number of keys in the cache would give.
-            let best = best(&point.spec);
             let settling = settling(&point.spec);
             let sheds = point.system == System::SwitchKv;
             let settling = if sheds { settling.max(SHEDDING) } else { settling };
-            (best, measure(point.spec, &load, LOSSES, (settling, window)))
+            measure(point.spec, &load, LOSSES, (settling, window)).trial
         },
-        |Point { nodes, system, spec }, (best, Measured { trial, .. })| {
-            let unit = f64::from(spec.pace.node_rate());
-            let served = trial.throughput() / unit;
+        |point, trial| {
+            let Point { nodes, system, .. } = point;
+            let served = point.in_nodes(trial.throughput());
             tell(&format!("{nodes} nodes, {}: {served:.1} times a node", system.name()));
             panel.add(system.name(), f64::from(*nodes), served);
-            let (best, held) = (best / unit, trial.cache_held);
-            rows.push((*nodes, *system, served, best, trial.by_caches, trial.cache_busy, held));
+            trials.push(trial);
         },
     );
     let mut notes = settings.notes(window);
@@ -69,29 +73,37 @@ pub(super) fn figure(settings: &Settings, mut tell: impl FnMut(&str)) -> Figure 
          the most that any number of keys in the cache would give, as the hash places keys"
             .to_owned(),
     );
-    let aside = |nodes: u16| {
-        let found = rows.iter().find(|row| row.0 == nodes && row.1 == System::LookAside);
-        found.map(|row| row.2)
-    };
-    let cells = rows.iter().map(|&(nodes, system, served, best, hits, busy, held)| {
-        vec![
-            Cell::number(f64::from(nodes), 0),
-            Cell::text(system.name()),
-            Cell::number(served, 1),
-            Cell::number(best, 1),
-            Cell::number(served / best, 3),
-            Cell::number(aside(nodes).map(|aside| served / aside), 2),
-            Cell::number(hits, 3),
-            Cell::number(busy, 2),
-            Cell::number(held as f64, 0),
-        ]
-    });
+    // Points of one number of nodes follow each other.
+    let racks: Vec<(&Point, &Trial)> = points.iter().zip(&trials).collect();
+    let rows = racks.chunk_by(|(one, _), (other, _)| one.nodes == other.nodes).flat_map(rows);
     Figure {
         title: format!("Figure 14: throughput against nodes, zipf {THETA}"),
         notes,
-        table: Table { columns: COLUMNS.to_vec(), rows: cells.collect() },
+        table: Table { columns: COLUMNS.to_vec(), rows: rows.collect() },
         panels: vec![panel],
     }
+}
+
+/// What all systems do with one number of nodes.
+fn rows(of_one: &[(&Point, &Trial)]) -> Vec<Vec<Cell>> {
+    let best = of_one.first().map_or(0.0, |(point, _)| point.in_nodes(best(&point.spec)));
+    let aside = of_one.iter().find(|(point, _)| point.system == System::LookAside);
+    let aside = aside.map(|(point, trial)| point.in_nodes(trial.throughput()));
+    let row = |(point, trial): &(&Point, &Trial)| {
+        let served = point.in_nodes(trial.throughput());
+        vec![
+            Cell::number(f64::from(point.nodes), 0),
+            Cell::text(point.system.name()),
+            Cell::number(served, 1),
+            Cell::number(best, 1),
+            Cell::number(served / best, 3),
+            Cell::number(aside.map(|aside| served / aside), 2),
+            Cell::number(trial.by_caches, 3),
+            Cell::number(trial.cache_busy, 2),
+            Cell::number(trial.cache_held as f64, 0),
+        ]
+    };
+    of_one.iter().map(row).collect()
 }
 
 const COLUMNS: [Column; 9] = [

@@ -43,8 +43,6 @@ struct Case {
     curve: String,
     spec: RackSpec,
     shift: Shift,
-    /// Keys a second that move, in figure 19.
-    per_second: u64,
 }
 
 struct Measured {
@@ -62,7 +60,6 @@ impl Case {
             curve: system.name().to_owned(),
             spec: RackSpec { caches, ..spec },
             shift,
-            per_second: 0,
         }
     }
 
@@ -234,7 +231,7 @@ pub(super) fn against_rate(settings: &Settings, mut tell: impl FnMut(&str)) -> F
             RATES.map(|keys| {
                 let shift = Shift { kind, keys, every: SHIFT_OFTEN };
                 let case = Case::new(settings, System::SwitchKv, rules, shift);
-                Case { curve: name.to_owned(), per_second: keys, ..case }
+                Case { curve: name.to_owned(), ..case }
             })
         })
         .collect();
@@ -245,8 +242,8 @@ pub(super) fn against_rate(settings: &Settings, mut tell: impl FnMut(&str)) -> F
         |case| case.measure(window),
         |case, measured| {
             let served = measured.trial.throughput();
-            tell(&format!("{}, {} keys a second: {served:.0}/s", case.curve, case.per_second));
-            panel.add(&case.curve, case.per_second as f64, served);
+            tell(&format!("{}, {} keys a second: {served:.0}/s", case.curve, case.shift.keys));
+            panel.add(&case.curve, case.shift.keys as f64, served);
             rows.push(row(case, &measured, window));
         },
     );
