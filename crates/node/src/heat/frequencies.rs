@@ -5,6 +5,7 @@
 //! so that a count is never too small, and whoever makes up more than 1 in [`COUNTED_MAX`] of the
 //! stream is certainly among the counted.
 
+use super::ranks::Ranks;
 use cluster::{HotKey, KeyspaceId};
 use hashbrown::HashTable;
 use machine::per_second;
@@ -15,10 +16,10 @@ use std::time::Duration;
 pub struct Frequencies {
     /// Places in `counted`, by keyhash.
     places: HashTable<usize>,
-    /// Kept for their room when they are not in use: the first `ranks.len()` of them are.
+    /// Kept for their room when they are not in use: as many are as have a rank.
     counted: Vec<Counted>,
-    /// Places in `counted`, the highest count first.
-    ranks: Vec<usize>,
+    /// Places in `counted`, with their counts.
+    ranks: Ranks,
 }
 
 #[derive(Debug, Default)]
@@ -26,14 +27,11 @@ struct Counted {
     keyspace: KeyspaceId,
     keyhash: u64,
     key: Vec<u8>,
-    count: u32,
-    /// What of the count was inherited.
+    /// What of its count was inherited.
     inherited: u32,
     writes: u32,
     steps: u32,
     home_only: u32,
-    /// Place in `ranks`.
-    rank: usize,
 }
 
 /// A key and how often it was certainly seen.
@@ -78,20 +76,19 @@ impl Frequencies {
     /// once each place has been given to a key as long.
     pub fn see(&mut self, keyspace: KeyspaceId, keyhash: u64, key: &[u8], of: Use) -> u32 {
         let place = self.place(keyspace, keyhash, key);
-        self.bump(place);
+        self.ranks.bump(place);
         let it = self.counted.get_mut(place).expect("it was found, or admitted");
         it.writes += u32::from(of != Use::Read);
         it.steps += u32::from(of == Use::Step);
         it.home_only += u32::from(matches!(of, Use::HomeOnlyWrite | Use::Step));
-        it.count - it.inherited
+        self.ranks.count(place) - it.inherited
     }
 
     /// Adds what another has certainly seen.
     pub(super) fn add(&mut self, other: &Self) {
-        for it in other.ranks.iter().filter_map(|place| other.counted.get(*place)) {
-            let seen = it.count - it.inherited;
+        for (it, seen) in other.ranked() {
             let place = self.place(it.keyspace, it.keyhash, &it.key);
-            self.raise(place, seen);
+            self.ranks.raise(place, seen);
             let sum = self.counted.get_mut(place).expect("it was found, or admitted");
             sum.writes += it.writes;
             sum.steps += it.steps;
@@ -101,11 +98,17 @@ impl Frequencies {
 
     /// The most frequent keys of which anything is certain, the most frequent first.
     pub(crate) fn top(&self, most: usize) -> impl Iterator<Item = Found<'_>> {
-        let ranked = self.ranks.iter().filter_map(|place| self.counted.get(*place)).take(most);
-        ranked.filter(|it| it.count > it.inherited).map(|it| {
-            let seen = it.count - it.inherited;
+        self.ranked().take(most).filter(|(_, seen)| *seen > 0).map(|(it, seen)| {
             let &Counted { keyspace, ref key, writes, steps, home_only, .. } = it;
             Found { keyspace, key, reads: seen - writes, writes, steps, home_only }
+        })
+    }
+
+    /// All counted keys by their counts, the highest first, and how often each was certainly seen.
+    fn ranked(&self) -> impl Iterator<Item = (&Counted, u32)> {
+        self.ranks.iter().filter_map(|place| {
+            let it = self.counted.get(place)?;
+            Some((it, self.ranks.count(place) - it.inherited))
         })
     }
 
@@ -136,68 +139,28 @@ impl Frequencies {
 
     /// Gives a key a place: a free one, or that of the key with the lowest count.
     fn admit(&mut self, keyspace: KeyspaceId, keyhash: u64, key: &[u8]) -> usize {
-        let used = self.ranks.len();
-        let (place, inherited) = if used < COUNTED_MAX {
-            if self.counted.len() == used {
+        let (place, inherited) = if self.ranks.len() < COUNTED_MAX {
+            let place = self.ranks.push();
+            if self.counted.len() == place {
                 self.counted.push(Counted::default());
             }
-            self.ranks.push(used);
-            (used, 0)
+            (place, 0)
         } else {
-            let place = *self.ranks.last().expect("all places are in use");
+            let place = self.ranks.last().expect("all places are in use");
             let last = self.counted.get(place).expect("ranks are of counted keys");
             let found = self.places.find_entry(last.keyhash, |it| *it == place);
             found.expect("what is counted can be found").remove();
-            (place, last.count)
+            (place, self.ranks.count(place))
         };
-        let rank = self.ranks.len() - 1;
         let it = self.counted.get_mut(place).expect("it was found, or made");
         it.key.clear();
         it.key.extend_from_slice(key);
-        (it.keyspace, it.keyhash, it.rank) = (keyspace, keyhash, rank);
-        (it.count, it.inherited) = (inherited, inherited);
+        (it.keyspace, it.keyhash, it.inherited) = (keyspace, keyhash, inherited);
         (it.writes, it.steps, it.home_only) = (0, 0, 0);
         let counted = &self.counted;
         let rehash = |place: &usize| counted.get(*place).map_or(0, |it| it.keyhash);
         self.places.insert_unique(keyhash, place, rehash);
         place
-    }
-
-    /// Raises a count by one. Its key changes places with the first of those with the same count,
-    /// so that the ranks stay in order.
-    fn bump(&mut self, place: usize) {
-        let Some(it) = self.counted.get(place) else { return };
-        let (count, rank) = (it.count, it.rank);
-        let counted = &self.counted;
-        let higher = |place: &usize| counted.get(*place).is_some_and(|other| other.count > count);
-        let first = self.ranks.partition_point(higher);
-        self.ranks.swap(first, rank);
-        for rank in [first, rank] {
-            let moved = self.ranks.get(rank).copied();
-            if let Some(it) = moved.and_then(|place| self.counted.get_mut(place)) {
-                it.rank = rank;
-            }
-        }
-        if let Some(it) = self.counted.get_mut(place) {
-            it.count += 1;
-        }
-    }
-
-    /// Raises a count by so many. Its key goes before all with less; all between move.
-    fn raise(&mut self, place: usize, by: u32) {
-        let Some(it) = self.counted.get_mut(place) else { return };
-        it.count += by;
-        let (count, last) = (it.count, it.rank);
-        let counted = &self.counted;
-        let higher = |place: &usize| counted.get(*place).is_some_and(|other| other.count >= count);
-        let Some(up_to_it) = self.ranks.get_mut(..=last) else { return };
-        let first = up_to_it.split_last().map_or(0, |(_, above)| above.partition_point(higher));
-        up_to_it.split_at_mut(first).1.rotate_right(1);
-        for (rank, place) in self.ranks.iter().enumerate().take(last + 1).skip(first) {
-            if let Some(it) = self.counted.get_mut(*place) {
-                it.rank = rank;
-            }
-        }
     }
 }
 
@@ -268,11 +231,8 @@ mod tests {
                 }
                 sum.add(&part);
             }
-            let counts: Vec<u32> = sum.ranks.iter().map(|it| sum.counted[*it].count).collect();
+            let counts: Vec<u32> = sum.ranks.iter().map(|it| sum.ranks.count(it)).collect();
             prop_assert!(counts.is_sorted_by(|a, b| a >= b), "the most frequent first");
-            for (rank, place) in sum.ranks.iter().enumerate() {
-                prop_assert_eq!(sum.counted[*place].rank, rank);
-            }
             let least = counts.last().copied().unwrap_or(0);
             let found: BTreeMap<u16, (u32, u32)> = sum.top(COUNTED_MAX).map(|it| {
                 let key = u16::from_be_bytes(it.key.try_into().unwrap());
