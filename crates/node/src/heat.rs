@@ -11,6 +11,7 @@
 //! only that it may be; and in long ones, made of the short, which say how much the little is.
 
 mod frequencies;
+mod named;
 mod ranks;
 mod recent;
 mod track;

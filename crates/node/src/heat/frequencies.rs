@@ -5,28 +5,23 @@
 //! so that a count is never too small, and whoever makes up more than 1 in [`COUNTED_MAX`] of the
 //! stream is certainly among the counted.
 
+use super::named::{Name, Named};
 use super::ranks::Ranks;
 use cluster::{HotKey, KeyspaceId};
-use hashbrown::HashTable;
 use machine::per_second;
 use std::time::Duration;
 
 /// The counted keys of one segment.
 #[derive(Debug, Default)]
 pub struct Frequencies {
-    /// Places in `counted`, by keyhash.
-    places: HashTable<usize>,
-    /// Kept for their room when they are not in use: as many are as have a rank.
+    named: Named,
+    /// By place. As many are in use as have a rank.
     counted: Vec<Counted>,
-    /// Places in `counted`, with their counts.
     ranks: Ranks,
 }
 
-#[derive(Debug, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Counted {
-    keyspace: KeyspaceId,
-    keyhash: u64,
-    key: Vec<u8>,
     /// What of its count was inherited.
     inherited: u32,
     writes: u32,
@@ -86,8 +81,8 @@ impl Frequencies {
 
     /// Adds what another has certainly seen.
     pub(super) fn add(&mut self, other: &Self) {
-        for (it, seen) in other.ranked() {
-            let place = self.place(it.keyspace, it.keyhash, &it.key);
+        for (name, it, seen) in other.ranked() {
+            let place = self.place(name.keyspace, name.keyhash, &name.key);
             self.ranks.raise(place, seen);
             let sum = self.counted.get_mut(place).expect("it was found, or admitted");
             sum.writes += it.writes;
@@ -98,17 +93,18 @@ impl Frequencies {
 
     /// The most frequent keys of which anything is certain, the most frequent first.
     pub(crate) fn top(&self, most: usize) -> impl Iterator<Item = Found<'_>> {
-        self.ranked().take(most).filter(|(_, seen)| *seen > 0).map(|(it, seen)| {
-            let &Counted { keyspace, ref key, writes, steps, home_only, .. } = it;
+        self.ranked().take(most).filter(|(.., seen)| *seen > 0).map(|(name, it, seen)| {
+            let &Name { keyspace, ref key, .. } = name;
+            let Counted { writes, steps, home_only, .. } = *it;
             Found { keyspace, key, reads: seen - writes, writes, steps, home_only }
         })
     }
 
     /// All counted keys by their counts, the highest first, and how often each was certainly seen.
-    fn ranked(&self) -> impl Iterator<Item = (&Counted, u32)> {
+    fn ranked(&self) -> impl Iterator<Item = (&Name, &Counted, u32)> {
         self.ranks.iter().filter_map(|place| {
-            let it = self.counted.get(place)?;
-            Some((it, self.ranks.count(place) - it.inherited))
+            let (name, it) = (self.named.name(place)?, self.counted.get(place)?);
+            Some((name, it, self.ranks.count(place) - it.inherited))
         })
     }
 
@@ -121,46 +117,35 @@ impl Frequencies {
 
     /// Forgets everything.
     pub fn clear(&mut self) {
-        self.places.clear();
+        self.named.clear();
         self.ranks.clear();
     }
 
     /// The place of a key, which it is given if it has none.
     fn place(&mut self, keyspace: KeyspaceId, keyhash: u64, key: &[u8]) -> usize {
-        let counted = &self.counted;
-        let same = |place: &usize| {
-            let known = counted.get(*place);
-            known
-                .is_some_and(|it| it.keyhash == keyhash && it.keyspace == keyspace && it.key == key)
-        };
-        let known = self.places.find(keyhash, same).copied();
-        known.unwrap_or_else(|| self.admit(keyspace, keyhash, key))
-    }
-
-    /// Gives a key a place: a free one, or that of the key with the lowest count.
-    fn admit(&mut self, keyspace: KeyspaceId, keyhash: u64, key: &[u8]) -> usize {
-        let (place, inherited) = if self.ranks.len() < COUNTED_MAX {
-            let place = self.ranks.push();
+        let known = self.named.find(keyspace, keyhash, key);
+        known.unwrap_or_else(|| {
+            let (place, inherited) = self.free();
+            self.named.give(place, keyspace, keyhash, key);
             if self.counted.len() == place {
                 self.counted.push(Counted::default());
             }
-            (place, 0)
-        } else {
-            let place = self.ranks.last().expect("all places are in use");
-            let last = self.counted.get(place).expect("ranks are of counted keys");
-            let found = self.places.find_entry(last.keyhash, |it| *it == place);
-            found.expect("what is counted can be found").remove();
-            (place, self.ranks.count(place))
-        };
-        let it = self.counted.get_mut(place).expect("it was found, or made");
-        it.key.clear();
-        it.key.extend_from_slice(key);
-        (it.keyspace, it.keyhash, it.inherited) = (keyspace, keyhash, inherited);
-        (it.writes, it.steps, it.home_only) = (0, 0, 0);
-        let counted = &self.counted;
-        let rehash = |place: &usize| counted.get(*place).map_or(0, |it| it.keyhash);
-        self.places.insert_unique(keyhash, place, rehash);
-        place
+            if let Some(it) = self.counted.get_mut(place) {
+                *it = Counted { inherited, ..Counted::default() };
+            }
+            place
+        })
+    }
+
+    /// A place that nobody has, with the count that it inherits: a new one, or that of the key with
+    /// the lowest count.
+    fn free(&mut self) -> (usize, u32) {
+        if self.ranks.len() < COUNTED_MAX {
+            return (self.ranks.push(), 0);
+        }
+        let place = self.ranks.last().expect("all places are in use");
+        self.named.take(place);
+        (place, self.ranks.count(place))
     }
 }
 

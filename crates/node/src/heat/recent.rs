@@ -1,8 +1,8 @@
 //! Who is asked for often among the last few requests: a circular log of them and a count for each
 //! key in it (SwitchKV section 3.2.2, figure 6).
 
+use super::named::Named;
 use cluster::KeyspaceId;
-use hashbrown::HashTable;
 use machine::Instant;
 use std::time::Duration;
 
@@ -13,11 +13,10 @@ pub struct Recent {
     /// The oldest is at `next`, where the next request goes.
     log: Vec<Logged>,
     next: usize,
-    /// Places in `keys`, by keyhash.
-    places: HashTable<usize>,
-    /// Kept for their room when they are not in use.
+    named: Named,
+    /// By place.
     keys: Vec<Key>,
-    /// Places of those.
+    /// Places that nobody has.
     free: Vec<usize>,
 }
 
@@ -30,11 +29,8 @@ struct Logged {
 }
 
 /// A key of which a request is in the log.
-#[derive(Debug, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Key {
-    keyspace: KeyspaceId,
-    keyhash: u64,
-    key: Vec<u8>,
     count: u32,
     noted: Option<Instant>,
 }
@@ -58,7 +54,7 @@ impl Recent {
         Self {
             log: vec![none; len.max(1)],
             next: 0,
-            places: HashTable::new(),
+            named: Named::default(),
             keys: Vec::new(),
             free: Vec::new(),
         }
@@ -92,35 +88,25 @@ impl Recent {
         let Some(it) = self.keys.get_mut(place) else { return };
         it.count -= 1;
         if it.count == 0 {
-            let found = self.places.find_entry(it.keyhash, |known| *known == place);
-            found.expect("what is in the log can be found").remove();
+            self.named.take(place);
             self.free.push(place);
         }
     }
 
     /// The place of a key, which it is given if it has none.
     fn place(&mut self, keyspace: KeyspaceId, keyhash: u64, key: &[u8]) -> usize {
-        let keys = &self.keys;
-        let is_it = |place: &usize| {
-            let known = keys.get(*place);
-            known
-                .is_some_and(|it| it.keyhash == keyhash && it.keyspace == keyspace && it.key == key)
-        };
-        if let Some(place) = self.places.find(keyhash, is_it) {
-            return *place;
-        }
-        let place = self.free.pop().unwrap_or_else(|| {
-            self.keys.push(Key::default());
-            self.keys.len() - 1
-        });
-        let it = self.keys.get_mut(place).expect("it was free, or made");
-        it.key.clear();
-        it.key.extend_from_slice(key);
-        (it.keyspace, it.keyhash, it.count, it.noted) = (keyspace, keyhash, 0, None);
-        let keys = &self.keys;
-        let rehash = |place: &usize| keys.get(*place).map_or(0, |it| it.keyhash);
-        self.places.insert_unique(keyhash, place, rehash);
-        place
+        let known = self.named.find(keyspace, keyhash, key);
+        known.unwrap_or_else(|| {
+            let place = self.free.pop().unwrap_or(self.keys.len());
+            self.named.give(place, keyspace, keyhash, key);
+            if self.keys.len() == place {
+                self.keys.push(Key::default());
+            }
+            if let Some(it) = self.keys.get_mut(place) {
+                *it = Key::default();
+            }
+            place
+        })
     }
 }
 
@@ -153,7 +139,7 @@ mod tests {
                 let before = seen.noted.replace(now);
                 prop_assert_eq!(before.is_some(), exact > 1);
                 prop_assert!(recent.keys.len() <= len, "there is a place for each request");
-                prop_assert_eq!(recent.places.len() + recent.free.len(), recent.keys.len());
+                prop_assert_eq!(recent.named.len() + recent.free.len(), recent.keys.len());
             }
         }
     }
