@@ -3,5 +3,6 @@
 pub mod balance;
 pub mod coordinator;
 mod ground;
+pub mod latency;
 pub mod paper;
 pub mod shift;

@@ -10,8 +10,10 @@ use workload::Distribution;
 /// What is looked for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Aim {
-    /// What no rate can get beyond.
+    /// What the nodes can serve.
     pub(crate) cap: f64,
+    /// The highest rate that is tried.
+    pub(crate) most: f64,
     /// What the 99th percentile may be, in microseconds.
     pub(crate) p99_us_max: u64,
     /// How long each trial is looked at.
@@ -34,7 +36,7 @@ const DOWN: f64 = 0.8;
 /// The rate is known well enough when one that holds and one that does not are so near.
 const NEAR: f64 = 1.03;
 
-/// Nothing is looked for below this share of the cap.
+/// Nothing is looked for below this share of the highest rate.
 const LEAST: f64 = 0.01;
 
 /// How often a trial is tried that this program was too slow for.
@@ -47,7 +49,7 @@ const CLOSE_ATTEMPTS: u64 = 2;
 impl Site {
     /// Looks for it, beginning at a rate that may be near.
     pub(crate) fn highest(&self, load: &Load, aim: &Aim, guess: f64) -> Result<Found, Failure> {
-        let mut search = Search::new(guess, aim.cap);
+        let mut search = Search::new(guess, aim.most);
         let (mut best, mut by_program) = (None, false);
         while let Some(rate) = search.next() {
             let trial = self.tell_trial(load, rate, aim)?;
@@ -112,23 +114,23 @@ const RESTS_MAX: u64 = 10;
 #[derive(Clone, Copy, Debug)]
 struct Search {
     rate: f64,
-    cap: f64,
+    most: f64,
     /// The highest that holds, and the lowest that does not.
     holds: Option<f64>,
     fails: Option<f64>,
 }
 
 impl Search {
-    fn new(guess: f64, cap: f64) -> Self {
-        Self { rate: guess.clamp(cap * LEAST, cap), cap, holds: None, fails: None }
+    fn new(guess: f64, most: f64) -> Self {
+        Self { rate: guess.clamp(most * LEAST, most), most, holds: None, fails: None }
     }
 
     /// `None`: it is known.
     fn next(&mut self) -> Option<f64> {
         let next = match (self.holds, self.fails) {
             (None, None) => Some(self.rate),
-            (Some(holds), None) => (holds < self.cap).then(|| (holds * UP).min(self.cap)),
-            (None, Some(fails)) => Some(fails * DOWN).filter(|rate| *rate >= self.cap * LEAST),
+            (Some(holds), None) => (holds < self.most).then(|| (holds * UP).min(self.most)),
+            (None, Some(fails)) => Some(fails * DOWN).filter(|rate| *rate >= self.most * LEAST),
             (Some(holds), Some(fails)) => {
                 (fails > holds * NEAR).then(|| f64::midpoint(holds, fails))
             }

@@ -36,6 +36,11 @@ impl Served {
     }
 }
 
+/// Reads that a cache has answered, by its metrics.
+pub(crate) fn cache_hits(metrics: &str) -> u64 {
+    count(metrics, metric::CACHE_READS.name, "how=\"hit\"")
+}
+
 /// The sum of all counters of a family with this label.
 fn count(metrics: &str, family: &str, label: &str) -> u64 {
     let counter = |line: &str| {

@@ -1,7 +1,7 @@
 //! A rack for experiments: built, filled with keys, put under load from its client's host by this
 //! process, and taken down.
 
-use crate::served::Served;
+use crate::served::{self, Served};
 use bench::{Coordination, Measured, Pace, Plan};
 use client::RetransmitBounds;
 use cluster::{HotPolicy, Keyspace, KeyspaceKind};
@@ -132,6 +132,26 @@ impl Site {
         self.as_client(|| bench::measure(&plan, |_| ()))
     }
 
+    /// Asks for this, one request after the other.
+    pub(crate) fn one_by_one(&self, load: &Load, window: Window) -> Result<Measured, Failure> {
+        self.lab.check()?;
+        let plan = self.plan(load, Pace::Closed(1), window);
+        self.as_client(|| bench::measure(&plan, |_| ()))
+    }
+
+    /// Reads that all caches have answered so far.
+    pub(crate) fn cache_hits(&self) -> Result<u64, Failure> {
+        let caches = self.cluster.rack.caches().map(admin);
+        let metrics = self.as_client(|| admin::metrics(caches, PATIENCE))?;
+        Ok(metrics.iter().map(|text| served::cache_hits(text)).sum())
+    }
+
+    /// Asks for this until the rack has got used to it.
+    pub(crate) fn warm_up(&self, load: &Load, rate: f64, time: Duration) -> Result<(), Failure> {
+        self.run(load, rate, Window { time, piece: time, seed: WARM_UP_SEED })?;
+        Ok(())
+    }
+
     /// What each node has served so far.
     pub(crate) fn served(&self) -> Result<Vec<Served>, Failure> {
         let nodes = self.cluster.rack.nodes().map(admin);
@@ -193,6 +213,9 @@ impl Site {
         }
     }
 }
+
+/// What is asked for before something is measured, which has other seeds.
+const WARM_UP_SEED: u64 = u64::MAX;
 
 /// Of each keyspace: so many for each node of a full rack that chains are even.
 const PARTITIONS: u32 = 512;

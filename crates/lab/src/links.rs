@@ -39,9 +39,11 @@ pub fn rules(links: &[Link], address: impl Fn(Place) -> Ipv4Addr) -> String {
 fn a_cut_link_drops_every_packet_and_a_lossy_one_some() {
     let address = |place| match place {
         Place::Node(id) => Ipv4Addr::new(10, 0, 0, id),
-        Place::Switch(_) | Place::Controllers | Place::Site(_) | Place::Client(_) => {
-            Ipv4Addr::LOCALHOST
-        }
+        Place::Switch(_)
+        | Place::Controllers
+        | Place::Site(_)
+        | Place::Client(_)
+        | Place::Cache(_) => Ipv4Addr::LOCALHOST,
     };
     let (from, to) = (Place::Node(1), Place::Node(2));
     let links =

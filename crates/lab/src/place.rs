@@ -15,6 +15,8 @@ pub enum Place {
     Node(u8),
     /// A client.
     Client(u8),
+    /// A cache, by its id.
+    Cache(u8),
 }
 
 impl Place {
@@ -26,6 +28,7 @@ impl Place {
             Self::Site(index) => 21 + index,
             Self::Node(id) => 30 + id,
             Self::Client(index) => 60 + index,
+            Self::Cache(id) => 90 + id,
         }
     }
 }
@@ -38,6 +41,7 @@ impl fmt::Display for Place {
             Self::Site(index) => write!(f, "site-{index}"),
             Self::Node(id) => write!(f, "node-{id}"),
             Self::Client(index) => write!(f, "client-{index}"),
+            Self::Cache(id) => write!(f, "cache-{id}"),
         }
     }
 }

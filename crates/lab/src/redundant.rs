@@ -50,6 +50,8 @@ pub struct Spec {
     pub program: PathBuf,
     /// Nodes, with ids from 1.
     pub nodes: u8,
+    /// Caches, with ids from 1.
+    pub caches: u8,
     /// Hosts for clients and gateways.
     pub clients: u8,
     /// What both switches are.
@@ -76,6 +78,8 @@ pub enum Role {
     Node(u8),
     /// A gateway, by the client's host that it is on.
     Gateway(u8),
+    /// A cache, by its id.
+    Cache(u8),
 }
 
 impl fmt::Display for Role {
@@ -86,6 +90,7 @@ impl fmt::Display for Role {
             Self::Controller(index) => write!(f, "controller-{index}"),
             Self::Node(id) => write!(f, "node-{id}"),
             Self::Gateway(index) => write!(f, "gateway-{index}"),
+            Self::Cache(id) => write!(f, "cache-{id}"),
         }
     }
 }
@@ -121,13 +126,15 @@ impl Cluster {
     /// All hosts of such a cluster.
     pub fn places(spec: &Spec) -> Vec<Place> {
         let nodes = (1..=spec.nodes).map(Place::Node);
+        let caches = (1..=spec.caches).map(Place::Cache);
         let clients = (0..spec.clients).map(Place::Client);
         let controllers = match spec.controllers {
             Controllers::Pair => vec![Place::Controllers],
             Controllers::Sites(count) => (0..count).map(Place::Site).collect(),
         };
         let switches = [Place::Switch(0), Place::Switch(1)];
-        switches.into_iter().chain(controllers).chain(nodes).chain(clients).collect()
+        let members = switches.into_iter().chain(controllers).chain(nodes).chain(caches);
+        members.chain(clients).collect()
     }
 
     /// The host on which it runs.
@@ -138,6 +145,7 @@ impl Cluster {
             Role::Etcd(index) => Place::Site(index),
             Role::Node(id) => Place::Node(id),
             Role::Gateway(index) => Place::Client(index),
+            Role::Cache(id) => Place::Cache(id),
         }
     }
 
@@ -172,12 +180,18 @@ impl Cluster {
         let controllers = (0..self.spec.controllers.count()).map(Role::Controller);
         let switches = [Role::Switch(0), Role::Switch(1)];
         let nodes = (1..=self.spec.nodes).map(Role::Node);
-        etcds.chain(controllers).chain(switches).chain(nodes).collect()
+        let caches = (1..=self.spec.caches).map(Role::Cache);
+        etcds.chain(controllers).chain(switches).chain(nodes).chain(caches).collect()
     }
 
     /// Its hosts.
     pub fn hosts(&self) -> &Hosts {
         &self.hosts
+    }
+
+    /// How many caches there are.
+    pub fn caches(&self) -> u8 {
+        self.spec.caches
     }
 
     /// Hosts for clients and gateways.
@@ -195,7 +209,7 @@ impl Cluster {
         [0, 1].map(|index| self.hosts.at(Place::Switch(index), SERVICE))
     }
 
-    /// Where a switch or a node says how it is.
+    /// Where a switch, a node or a cache says how it is.
     pub fn member_admin(&self, role: Role) -> SocketAddr {
         self.hosts.at(self.place(role), ADMIN)
     }
@@ -253,6 +267,12 @@ impl Cluster {
                  shards = {shards}\nengine = \"fjall\"\ndata = {data:?}\n{of_nodes}\n"
             ));
         }
+        for id in 1..=self.spec.caches {
+            let [listen, admin] = [LISTEN, ADMIN].map(|port| self.hosts.at(Place::Cache(id), port));
+            add(format_args!(
+                "\n[[cache]]\nid = {id}\nlisten = \"{listen}\"\nadmin = \"{admin}\"\n"
+            ));
+        }
         add(format_args!("\n{keyspaces}"));
         text
     }
@@ -295,6 +315,9 @@ impl Cluster {
             }
             Role::Node(id) => {
                 command.args(["node", "--id", &id.to_string()]);
+            }
+            Role::Cache(id) => {
+                command.args(["cache", "--id", &id.to_string()]);
             }
         }
         command.arg("--config").arg(self.dir.join(CONFIG));
@@ -402,7 +425,11 @@ impl Cluster {
                 Role::Node(id) => Some(self.data(*id)),
                 // One directory for both: whoever is active writes there.
                 Role::Controller(0) => Some(self.dir.join(CONTROLLERS)),
-                Role::Controller(_) | Role::Etcd(_) | Role::Switch(_) | Role::Gateway(_) => None,
+                Role::Controller(_)
+                | Role::Etcd(_)
+                | Role::Switch(_)
+                | Role::Gateway(_)
+                | Role::Cache(_) => None,
             };
             (*role, process.pid(), data)
         })

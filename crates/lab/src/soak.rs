@@ -17,7 +17,7 @@ use client::blocking::Client;
 use console::admin::Admin;
 use console::chart::grouped;
 use console::note;
-use faults::{Faults, NODES};
+use faults::{CACHES, Faults, NODES};
 use growth::{Figures, Growth, Sample};
 use ledger::Ledger;
 use machine::Instant;
@@ -126,12 +126,13 @@ pub fn run(plan: &Plan) -> Result<Report> {
 fn spec() -> Result<Spec> {
     let keyspaces = format!(
         "[[keyspace]]\nname = \"{HASHED}\"\nkind = \"hash\"\npartitions = 8\nreplicas = 3\n\
-         \n[[keyspace]]\nname = \"{ORDERED}\"\nkind = \"range\"\nprefix = \"k\"\n\
+         hot = \"cache\"\n\n[[keyspace]]\nname = \"{ORDERED}\"\nkind = \"range\"\nprefix = \"k\"\n\
          splits = [\"k3\", \"k6\"]\npartitions = 3\nreplicas = 3\n"
     );
     Ok(Spec {
         program: this_binary()?,
         nodes: NODES,
+        caches: CACHES,
         clients: GATEWAYS,
         plane: Plane::User,
         controllers: Controllers::Pair,

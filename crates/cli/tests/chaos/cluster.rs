@@ -21,7 +21,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 use wire::Revision;
-use wire::layout::metric::SWITCH_IN_KERNEL;
+use wire::layout::metric::{CACHE_READS, SWITCH_IN_KERNEL};
 use wire::metric::Metric;
 use xdp::Program;
 
@@ -42,6 +42,8 @@ pub(crate) fn can_be_in_the_kernel() -> Result<(), String> {
 pub(crate) struct Size {
     /// Nodes, with ids from 1.
     pub(crate) nodes: u8,
+    /// Caches, with ids from 1.
+    pub(crate) caches: u8,
     /// Hosts for clients.
     pub(crate) clients: u8,
     /// What both switches are.
@@ -50,9 +52,9 @@ pub(crate) struct Size {
 }
 
 impl Size {
-    /// So much of everything, with two controllers and switches that are processes.
+    /// So much of both, with two controllers, switches that are processes, and no cache.
     pub(crate) const fn new(nodes: u8, clients: u8) -> Self {
-        Self { nodes, clients, plane: Plane::User, controllers: Controllers::Pair }
+        Self { nodes, caches: 0, clients, plane: Plane::User, controllers: Controllers::Pair }
     }
 }
 
@@ -72,6 +74,7 @@ impl Cluster {
         let spec = Spec {
             program: env!("CARGO_BIN_EXE_keyway").into(),
             nodes: size.nodes,
+            caches: size.caches,
             clients: size.clients,
             plane: size.plane,
             controllers: size.controllers,
@@ -120,6 +123,17 @@ impl Cluster {
     pub(crate) fn process(&self, role: Role) -> Option<(Pid, String)> {
         let (_, pid, _) = self.members.processes().find(|(of, ..)| *of == role)?;
         Some((pid, self.members.printed(role)?))
+    }
+
+    /// How many caches there are.
+    pub(crate) fn caches(&self) -> u8 {
+        self.members.caches()
+    }
+
+    /// Reads that a cache has answered since it was started last; `None` if it does not say yet.
+    pub(crate) fn cache_hits(&self, id: u8) -> Option<u64> {
+        let text = self.try_to_ask_member(Role::Cache(id), "/metrics").ok()?;
+        first_value(&text, &CACHE_READS)
     }
 
     /// Hosts for clients.
@@ -195,23 +209,23 @@ impl Cluster {
         count(0) + count(1)
     }
 
-    /// What a switch or a node says of itself at this path.
+    /// What a switch, a node or a cache says of itself at this path.
     pub(crate) fn ask_member(&self, role: Role, path: &str) -> String {
+        let answer = self.try_to_ask_member(role, path);
+        answer.unwrap_or_else(|why| panic!("{role} does not answer: {why}"))
+    }
+
+    fn try_to_ask_member(&self, role: Role, path: &str) -> Result<String, ureq::Error> {
         let url = format!("http://{}{path}", self.members.member_admin(role));
         let read = move || ureq::get(&url).call()?.body_mut().read_to_string();
         let host = self.hosts().host(self.place(role));
-        host.run(read).unwrap_or_else(|why| panic!("{role} does not answer: {why}"))
+        host.run(read)
     }
 
-    /// The first value that a switch or a node has for this.
+    /// The first value that it has for this.
     pub(crate) fn count(&self, role: Role, metric: &Metric) -> u64 {
         let text = self.ask_member(role, "/metrics");
-        let value = |line: &str| {
-            let rest = line.strip_prefix(metric.name)?;
-            let rest = rest.strip_prefix("_total").unwrap_or(rest).strip_prefix('{')?;
-            rest.rsplit_once(' ')?.1.parse().ok()
-        };
-        text.lines().find_map(value).unwrap_or_else(|| panic!("{role} has no {}", metric.name))
+        first_value(&text, metric).unwrap_or_else(|| panic!("{role} has no {}", metric.name))
     }
 
     /// Waits until every chain is complete and every process has said so lately; says since when.
@@ -297,6 +311,16 @@ const END_WAIT_MAX: Duration = Duration::from_secs(15);
 
 /// Threads of each gateway.
 const GATEWAY_WORKERS: u8 = 2;
+
+/// The first value of a metric in this text.
+fn first_value(text: &str, metric: &Metric) -> Option<u64> {
+    let value = |line: &str| {
+        let rest = line.strip_prefix(metric.name)?;
+        let rest = rest.strip_prefix("_total").unwrap_or(rest).strip_prefix('{')?;
+        rest.rsplit_once(' ')?.1.parse().ok()
+    };
+    text.lines().find_map(value)
+}
 
 fn what_lacks(status: &Status) -> String {
     let late: Vec<String> = status.late().map(MemberStatus::in_words).collect();

@@ -151,6 +151,7 @@ fn role_of(cluster: &Cluster, target: Target) -> Option<Role> {
     let other = |index: u8| 1 - index;
     match target {
         Target::Node(id) => Some(Role::Node(id)),
+        Target::Cache(id) => Some(Role::Cache(id)),
         Target::ActiveSwitch => active_switch(cluster).map(Role::Switch),
         Target::StandbySwitch => active_switch(cluster).map(other).map(Role::Switch),
         Target::ActiveController => cluster.active_controller().map(Role::Controller),
@@ -163,7 +164,7 @@ fn place_of(cluster: &Cluster, target: Target) -> Option<Place> {
     match target {
         Target::Client(index) => Some(Place::Client(index)),
         Target::ActiveController | Target::StandbyController => Some(Place::Controllers),
-        Target::Node(_) | Target::ActiveSwitch | Target::StandbySwitch => {
+        Target::Node(_) | Target::Cache(_) | Target::ActiveSwitch | Target::StandbySwitch => {
             role_of(cluster, target).map(|role| cluster.place(role))
         }
     }
@@ -199,6 +200,7 @@ fn killed(role: Role) -> &'static str {
         Role::Controller(_) => "controller killed",
         Role::Node(_) => "node killed",
         Role::Gateway(_) => "gateway killed",
+        Role::Cache(_) => "cache killed",
     }
 }
 
@@ -209,6 +211,7 @@ fn stopped(role: Role) -> &'static str {
         Role::Controller(_) => "controller stopped",
         Role::Node(_) => "node stopped",
         Role::Gateway(_) => "gateway stopped",
+        Role::Cache(_) => "cache stopped",
     }
 }
 
@@ -217,6 +220,8 @@ fn cut_off(of: Target, from: Whom, way: Way) -> &'static str {
         (Target::Client(_), _, _) => "client cut off",
         (Target::ActiveController | Target::StandbyController, _, _) => "controllers cut off",
         (Target::ActiveSwitch | Target::StandbySwitch, _, _) => "switch cut off",
+        (Target::Cache(_), Whom::Everybody, _) => "cache cut off",
+        (Target::Cache(_), Whom::Controllers | Whom::Nodes, _) => "cache cut off from nodes",
         (Target::Node(_), Whom::Everybody, Way::Both) => "node cut off",
         (Target::Node(_), Whom::Controllers, Way::Both) => "node cut off from controllers",
         (Target::Node(_), Whom::Nodes, Way::Both) => "node cut off from nodes",

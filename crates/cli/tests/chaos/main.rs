@@ -82,15 +82,15 @@ mod tests {
     }
 
     /// `CHAOS_SEED` is the seed of the first run, `CHAOS_RUNS` how many there are, `CHAOS_SECS` the
-    /// time of faults of each.
-    fn runs(test: &str, plane: Plane) {
+    /// time of faults of each, if it is not to be the usual.
+    fn runs(test: &str, usual: Duration, of: impl Fn(u64) -> (Plane, u8)) {
         let _alone = MACHINE.lock().unwrap_or_else(PoisonError::into_inner);
         let first = setting("CHAOS_SEED").unwrap_or(1);
-        let faults_for = setting("CHAOS_SECS").map_or(FAULTS_FOR, Duration::from_secs);
+        let faults_for = setting("CHAOS_SECS").map_or(usual, Duration::from_secs);
         for seed in (first..).take(setting("CHAOS_RUNS").map_or(1, |runs| runs as usize)) {
             println!("seed {seed} ...");
             let _watchdog = Watchdog::start(faults_for + SETTLING_MAX);
-            let report = run(test, seed, plane, faults_for);
+            let report = run(test, seed, of(seed), faults_for);
             println!("{report}");
             assert!(report.failures.is_empty(), "CHAOS_SEED={seed} failed:\n{report}");
         }
@@ -99,7 +99,7 @@ mod tests {
     #[test]
     fn histories_are_linearizable_and_chains_complete_again_whatever_fails() {
         let test = "histories_are_linearizable_and_chains_complete_again_whatever_fails";
-        runs(test, Plane::User);
+        runs(test, FAULTS_FOR, |_| (Plane::User, 0));
     }
 
     /// The same with switches in the kernel, which go on by themselves while their processes are
@@ -108,9 +108,26 @@ mod tests {
     fn histories_of_switches_in_the_kernel_are_linearizable_too() {
         let test = "histories_of_switches_in_the_kernel_are_linearizable_too";
         match can_be_in_the_kernel() {
-            Ok(()) => runs(test, Plane::Xdp),
+            Ok(()) => runs(test, FAULTS_FOR, |_| (Plane::Xdp, 0)),
             Err(why) => skip::report(test, &why),
         }
+    }
+
+    /// Time of faults of a run with caches, and how many there are.
+    const CACHES_FAULTS_FOR: Duration = Duration::from_secs(30);
+    const CACHES: u8 = 2;
+
+    /// Every other seed has its switches in the kernel.
+    #[test]
+    fn histories_of_keys_in_caches_are_linearizable_too() {
+        let test = "histories_of_keys_in_caches_are_linearizable_too";
+        let in_the_kernel = can_be_in_the_kernel();
+        if let Err(why) = &in_the_kernel {
+            skip::report(&format!("{test}: switches in the kernel"), why);
+        }
+        let is_in_the_kernel = |seed: u64| in_the_kernel.is_ok() && seed % 2 == 1;
+        let plane = |seed| if is_in_the_kernel(seed) { Plane::Xdp } else { Plane::User };
+        runs(test, CACHES_FAULTS_FOR, |seed| (plane(seed), CACHES));
     }
 
     /// Time of faults of a run with Redis clients.

@@ -40,17 +40,24 @@ pub(crate) struct Report {
     pub(crate) unknown: usize,
     /// Faults that took place, by kind.
     pub(crate) faults: BTreeMap<&'static str, usize>,
+    /// Reads that caches answered.
+    pub(crate) cache_hits: u64,
     /// How long it took until every chain was complete again after the last fault.
     pub(crate) complete_after: Duration,
     /// What was wrong; nothing if all is well.
     pub(crate) failures: Vec<String>,
 }
 
-/// Runs a cluster with faults for about this long. On failure the folder stays.
-pub(crate) fn run(test: &str, seed: u64, plane: Plane, faults_for: Duration) -> Report {
+/// Runs a cluster with so many caches, with faults for so long. On failure the folder stays.
+pub(crate) fn run(
+    test: &str,
+    seed: u64,
+    (plane, caches): (Plane, u8),
+    faults_for: Duration,
+) -> Report {
     let folder = Folder::new(&format!("seed-{seed}"));
-    let size = Size { plane, ..Size::new(NODES, CLIENTS) };
-    let mut cluster = Cluster::start(size, &keyspaces(), folder);
+    let size = Size { plane, caches, ..Size::new(NODES, CLIENTS) };
+    let mut cluster = Cluster::start(size, &keyspaces(caches), folder);
     if let Err(why) = cluster.hosts().has_links() {
         skip::report(&format!("{test}: faults of the network"), why);
     }
@@ -78,6 +85,12 @@ pub(crate) fn run(test: &str, seed: u64, plane: Plane, faults_for: Duration) -> 
         if plane == Plane::Xdp && cluster.in_kernel() == 0 {
             report.failures.push("nothing was switched in the kernel".to_owned());
         }
+        if caches > 0 && report.cache_hits < CACHE_HITS_MIN {
+            let hits = report.cache_hits;
+            report
+                .failures
+                .push(format!("caches answered {hits} reads: too few to prove anything"));
+        }
     }
     let mut history = History::default();
     for user in users.into_iter().map(User::seen) {
@@ -93,10 +106,12 @@ pub(crate) fn run(test: &str, seed: u64, plane: Plane, faults_for: Duration) -> 
     report
 }
 
-fn keyspaces() -> String {
+/// Both keyspaces. With caches these hold what is hot of the one that is hashed.
+fn keyspaces(caches: u8) -> String {
+    let hot = if caches > 0 { "cache" } else { "replicate" };
     format!(
         "[[keyspace]]\nname = \"{HASHED}\"\nkind = \"hash\"\npartitions = 4\n\
-         replicas = {REPLICAS}\n\n\
+         replicas = {REPLICAS}\nhot = \"{hot}\"\n\n\
          [[keyspace]]\nname = \"{ORDERED}\"\nkind = \"range\"\nprefix = \"k\"\n\
          splits = [\"k2\", \"k5\"]\npartitions = 3\nreplicas = {REPLICAS}\n"
     )
@@ -125,10 +140,11 @@ fn spaces(cluster: &Cluster, host: u8, deadline: Duration) -> Spaces {
 /// Round after round, until the time is over. Everything is mended then.
 pub(crate) fn play(cluster: &mut Cluster, faults_for: Duration, report: &mut Report) {
     let links = cluster.hosts().has_links().is_ok();
-    let cast = Cast { nodes: NODES, clients: cluster.clients(), links };
+    let caches = cluster.caches();
+    let cast = Cast { nodes: NODES, caches, clients: cluster.clients(), links };
     let (mut script, mut faults) = (Script::new(report.seed, cast), Faults::default());
     let begun = cluster.watch.now();
-    let mut forgot = false;
+    let (mut forgot, mut hits) = (false, CacheHits::default());
     while cluster.watch.now().since(begun) < faults_for && report.failures.is_empty() {
         let round = script.next_round();
         let complete = if round.forgets() || forgot {
@@ -139,8 +155,26 @@ pub(crate) fn play(cluster: &mut Cluster, faults_for: Duration, report: &mut Rep
         forgot = round.forgets();
         let played = complete.and_then(|()| faults.play(cluster, &round));
         report.failures.extend(played.err());
+        report.cache_hits += hits.more(cluster);
     }
     report.faults = faults.counts;
+}
+
+/// What each cache has counted of the reads that it answered, by its id.
+#[derive(Debug, Default)]
+struct CacheHits(BTreeMap<u8, u64>);
+
+impl CacheHits {
+    /// Reads that were answered since it was asked last. Of a cache that was killed meanwhile only
+    /// what it has answered since then is known.
+    fn more(&mut self, cluster: &Cluster) -> u64 {
+        let more = (1..=cluster.caches()).filter_map(|id| {
+            let now = cluster.cache_hits(id)?;
+            let before = self.0.insert(id, now).unwrap_or(0);
+            Some(now.checked_sub(before).unwrap_or(now))
+        });
+        more.sum()
+    }
 }
 
 /// Everything is mended: every chain becomes complete, and every request is answered.
@@ -189,6 +223,7 @@ impl Report {
             done: 0,
             unknown: 0,
             faults: BTreeMap::new(),
+            cache_hits: 0,
             complete_after: Duration::ZERO,
             failures: Vec::new(),
         }
@@ -207,12 +242,14 @@ impl Report {
 
 /// A run in which less happens proves little: one fault in so many seconds.
 const SECS_PER_FAULT_MAX: u64 = 5;
+/// So many reads must have been answered by caches, if there are some.
+const CACHE_HITS_MIN: u64 = 200;
 /// One answer in so many milliseconds of faults, of all users together.
 const MS_PER_ANSWER_MAX: u128 = 50;
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { seed, done, unknown, faults, complete_after, failures } = self;
+        let Self { seed, done, unknown, faults, cache_hits, complete_after, failures } = self;
         let took_place: usize = faults.values().sum();
         writeln!(
             f,
@@ -220,6 +257,9 @@ impl fmt::Display for Report {
              complete after {} ms",
             complete_after.as_millis()
         )?;
+        if *cache_hits > 0 {
+            writeln!(f, "  {cache_hits} reads answered by caches")?;
+        }
         for (fault, times) in faults {
             writeln!(f, "  {times:>3} {fault}")?;
         }

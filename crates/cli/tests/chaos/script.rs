@@ -26,6 +26,7 @@ pub(crate) enum Target {
     /// The other one.
     StandbyController,
     Client(u8),
+    Cache(u8),
 }
 
 /// From whom somebody is cut off.
@@ -93,6 +94,8 @@ impl Round {
 pub(crate) struct Cast {
     /// Nodes, with ids from 1.
     pub(crate) nodes: u8,
+    /// Caches, with ids from 1.
+    pub(crate) caches: u8,
     pub(crate) clients: u8,
     /// Whether links can fail.
     pub(crate) links: bool,
@@ -132,10 +135,14 @@ enum Kind {
     CutController(Option<Way>),
     CutClient,
     AllLossy,
+    KillCache,
+    StopCache,
+    CutCache(Whom),
+    LossyCache,
 }
 
 /// The pack, unshuffled. A way of `None` is drawn.
-const KINDS: [Kind; 23] = [
+const KINDS: [Kind; 30] = [
     Kind::KillNode,
     Kind::KillNode,
     Kind::KillAllNodes,
@@ -159,6 +166,13 @@ const KINDS: [Kind; 23] = [
     Kind::CutController(None),
     Kind::CutClient,
     Kind::AllLossy,
+    Kind::KillCache,
+    Kind::KillCache,
+    Kind::StopCache,
+    Kind::StopCache,
+    Kind::CutCache(Whom::Everybody),
+    Kind::CutCache(Whom::Nodes),
+    Kind::LossyCache,
 ];
 
 impl Kind {
@@ -170,15 +184,23 @@ impl Kind {
             | Self::KillSwitch(_)
             | Self::StopSwitch
             | Self::KillController(_)
-            | Self::StopController => false,
+            | Self::StopController
+            | Self::KillCache
+            | Self::StopCache => false,
             Self::CutNode(..)
             | Self::LossyNode
             | Self::CutSwitch(..)
             | Self::LossySwitch
             | Self::CutController(_)
             | Self::CutClient
-            | Self::AllLossy => true,
+            | Self::AllLossy
+            | Self::CutCache(_)
+            | Self::LossyCache => true,
         }
+    }
+
+    fn is_of_caches(self) -> bool {
+        matches!(self, Self::KillCache | Self::StopCache | Self::CutCache(_) | Self::LossyCache)
     }
 
     /// Whether nodes that were not chosen to suffer may suffer.
@@ -228,6 +250,7 @@ impl Script {
             }
             let mut pack: Vec<Kind> = KINDS.to_vec();
             pack.retain(|kind| self.cast.links || !kind.needs_links());
+            pack.retain(|kind| self.cast.caches > 0 || !kind.is_of_caches());
             shuffle(&mut self.rng, &mut pack);
             self.pack.extend(pack);
         }
@@ -248,6 +271,11 @@ impl Script {
             [Way::In, Way::Out, Way::Both][usize::try_from(self.rng.below(3)).expect("few")];
         let percent = 1 + u8::try_from(self.rng.below(20)).expect("small");
         let client = u8::try_from(self.rng.below(self.cast.clients.into())).expect("few");
+        let cache = match self.cast.caches {
+            0 => 0,
+            caches => 1 + u8::try_from(self.rng.below(caches.into())).expect("few"),
+        };
+        let cache = Target::Cache(cache);
         let cut = |of, from, way: Option<Way>| Fault::Cut { of, from, way: way.unwrap_or(drawn) };
         let everybody = Whom::Everybody;
         match kind {
@@ -264,6 +292,10 @@ impl Script {
             Kind::CutController(way) => cut(Target::ActiveController, everybody, way),
             Kind::CutClient => cut(Target::Client(client), everybody, None),
             Kind::AllLossy => Fault::AllLossy { percent },
+            Kind::KillCache => Fault::Kill(cache),
+            Kind::StopCache => Fault::Stop(cache),
+            Kind::CutCache(from) => cut(cache, from, None),
+            Kind::LossyCache => Fault::Lossy { of: cache, percent },
         }
     }
 }
@@ -294,7 +326,7 @@ fn shuffle<T>(rng: &mut Rng, items: &mut [T]) {
     }
 }
 
-const CAST: Cast = Cast { nodes: 5, clients: 3, links: true };
+const CAST: Cast = Cast { nodes: 5, caches: 2, clients: 3, links: true };
 
 fn rounds(seed: u64, cast: Cast, count: usize) -> Vec<Round> {
     let mut script = Script::new(seed, cast);

@@ -11,11 +11,17 @@ use std::time::Duration;
 
 const REGISTERS: u64 = 8;
 const COUNTERS: u64 = 2;
+const FAVOURITES: u64 = 2;
 const ORDERED_KEYS: u64 = 8;
 
 /// Holds values that nobody else has ever written.
 fn register(n: u64) -> Key {
     Key { ordered: false, key: format!("r{n}").into_bytes() }
+}
+
+/// Is read far more often than it is written, so that caches and copies hold it for a while.
+fn favourite(n: u64) -> Key {
+    Key { ordered: false, key: format!("f{n}").into_bytes() }
 }
 
 /// Is only added to: it may hold a value twice, so that nobody could expect one.
@@ -24,7 +30,8 @@ fn counter(n: u64) -> Key {
 }
 
 fn hashed_keys() -> Vec<Key> {
-    (0..REGISTERS).map(register).chain((0..COUNTERS).map(counter)).collect()
+    let registers = (0..REGISTERS).map(register).chain((0..FAVOURITES).map(favourite));
+    registers.chain((0..COUNTERS).map(counter)).collect()
 }
 
 /// Asks one request at a time.
@@ -119,6 +126,9 @@ impl User {
         }
         let think = u64::try_from(THINK.as_micros()).expect("short");
         pause(Duration::from_micros(self.rng.below(2 * think)));
+        if self.rng.chance(1, 3) {
+            return self.ask_for_a_favourite();
+        }
         let key = self.key();
         match self.rng.below(100) {
             0..25 => self.asker.get(&key),
@@ -135,6 +145,15 @@ impl User {
             }
             80..91 => self.asker.mget(&hashed_keys()),
             _ => self.scan(),
+        }
+    }
+
+    fn ask_for_a_favourite(&mut self) {
+        let key = favourite(self.rng.below(FAVOURITES));
+        if self.rng.chance(1, 20) {
+            self.asker.put(&key, STAYS);
+        } else {
+            self.asker.get(&key);
         }
     }
 

@@ -239,6 +239,15 @@ mod tests {
             assert_eq!(traces(&name), Vec::<String>::new());
             rows
         };
+        let latency = "lab latency --nodes 4 --keys 2k --rounds 2 --seconds 500ms --json";
+        let mut arguments: Vec<&str> = latency.split(' ').collect();
+        arguments.extend(["--name", &name, "--out", out]);
+        let rows = run(&arguments).expect(0).json_lines();
+        let hits: Vec<f64> = rows.iter().filter_map(|row| row["hits_percent"].as_f64()).collect();
+        let [without, miss, hit] = hits[..] else { panic!("three kinds of reads: {rows:?}") };
+        assert!(without == 0.0 && miss < hit && hit > 50.0, "{rows:?}");
+        assert_eq!(traces(&name), Vec::<String>::new());
+
         // A busy machine may let no rate hold: there are rows in any case.
         let balance = "lab balance --replicas 1 --theta 1.2 --reads 100 --arm hashing,anywhere \
                        --seconds 300ms";
@@ -246,6 +255,11 @@ mod tests {
         let arms: Vec<&str> = rows.iter().skip(1).filter_map(|it| it["arm"].as_str()).collect();
         assert_eq!(arms.len(), 3, "{rows:?}");
         assert!(rows.iter().skip(1).all(|it| it["cap"] == 8_000.0), "{rows:?}");
+
+        let cached = "lab balance --replicas 1 --theta 1.2 --reads 100 --caches 1 --arm cached \
+                      --seconds 300ms";
+        let rows = measure(cached, "lab-balance.svg");
+        assert_eq!(rows[2]["arm"], "cached", "{rows:?}");
 
         let shift = "lab shift --arm copies --load 0.3 --every 1s --seconds 3s --reads 95";
         let rows = measure(shift, "lab-shift.svg");

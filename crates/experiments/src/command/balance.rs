@@ -27,6 +27,7 @@ use workload::Distribution;
 Examples:
   keyway lab balance --theta 1.2 --reads 100,50 --replicas 1
   keyway lab balance --plane xdp --arm hashing,copies --out plots
+  keyway lab balance --caches 1 --arm hashing,cached --nodes 16 --node-rate 100
   keyway lab balance --slow-nodes 16 --reads 100 --replicas 1       half of the nodes at half speed
   keyway lab balance --nodes 16 --node-rate 800 --json")]
 pub struct Args {
@@ -56,6 +57,9 @@ const PROBE_SHARE: f64 = 0.08;
 
 /// How full the busiest node is when the objective is missed, for a first guess.
 const FULL: f64 = 0.75;
+
+/// So many times the cap are tried with caches: what they answer no node serves.
+const CACHED_MOST: f64 = 20.0;
 
 /// At which share of what uniform keys reach tails are compared.
 const TAIL_SHARE: f64 = 0.8;
@@ -108,7 +112,8 @@ impl Args {
         let mut notes = self.ground.notes();
         notes.push(format!(
             "rate: the highest, to 3 %, at which p99 (median of 6 pieces of {} s) is within \
-             {OBJECTIVE_TIMES} times that of an idle rack; cap: node rates / visits of a request",
+             {OBJECTIVE_TIMES} times that of an idle rack; cap: node rates / visits of a request, \
+             beyond which only caches get",
             self.seconds.as_secs_f64()
         ));
         notes.push(format!(
@@ -164,7 +169,7 @@ impl Args {
         note!("{replicas} replicas, {reads} % reads, uniform keys");
         let cap = site.rate() / uniform.visits(replicas);
         let p99_us_max = OBJECTIVE_TIMES * idle_p99_us(site, uniform, cap)?;
-        let aim = Aim { cap, p99_us_max, time: self.seconds };
+        let aim = Aim { cap, most: cap, p99_us_max, time: self.seconds };
         let found = site.highest(uniform, &aim, cap * UNIFORM_GUESS)?;
         let rate = found.best.as_ref().map_or(0.0, |trial| trial.answered);
         let tail = site.tell_trial(uniform, (rate * TAIL_SHARE).max(1.0), &aim)?;
@@ -194,12 +199,21 @@ impl Args {
             let guess = match (arm, hashing) {
                 (Arm::Anywhere, _) => *rate,
                 // Its writes stay where those of hashing are.
+                // What caches answer no node serves.
+                (Arm::Cached, _) => *rate,
                 (Arm::Copies, Some(hashing)) => rate.min(100.0 / f64::from(100 - reads) * hashing),
                 (Arm::Hashing, _) | (Arm::Copies, None) => {
                     let probe = site.tell_trial(&load, aim.cap * PROBE_SHARE, aim)?;
                     probe.rate * FULL / probe.busiest().1.max(PROBE_SHARE)
                 }
             };
+            let aim = match arm {
+                Arm::Cached => &Aim { most: aim.cap * CACHED_MOST, ..*aim },
+                Arm::Hashing | Arm::Copies | Arm::Anywhere => aim,
+            };
+            if *arm == Arm::Cached {
+                site.warm_up(&load, guess / 2.0, arm.warms_up_in())?;
+            }
             let found = site.highest(&load, aim, guess)?;
             let reached = found.best.as_ref().map(|trial| trial.answered);
             if *arm == Arm::Hashing {

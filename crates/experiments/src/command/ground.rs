@@ -39,6 +39,10 @@ pub(super) struct Ground {
     /// So many of the nodes, the last ones, serve half of that.
     #[arg(long, value_name = "N", default_value_t = 0)]
     slow_nodes: u16,
+    /// Caches in front of the nodes, as fast as the machine. Without one there is no arm `cached`.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(value_parser = clap::value_parser!(u16).range(0..=wire::CACHES_MAX as i64))]
+    caches: u16,
     /// Keys of each keyspace, with values of 100 bytes.
     #[arg(long, value_name = "N", default_value = "100k", value_parser = parse::count)]
     keys: u64,
@@ -59,6 +63,8 @@ pub(super) enum Arm {
     Copies,
     /// What is written much goes anywhere, too (`--hot replicate`).
     Anywhere,
+    /// Caches hold them (`--hot cache`).
+    Cached,
 }
 
 impl Arm {
@@ -67,6 +73,7 @@ impl Arm {
             Self::Hashing => "hashing",
             Self::Copies => "copies",
             Self::Anywhere => "anywhere",
+            Self::Cached => "cached",
         }
     }
 
@@ -75,6 +82,16 @@ impl Arm {
             Self::Hashing => HotPolicy::Off,
             Self::Copies => HotPolicy::Reads,
             Self::Anywhere => HotPolicy::Replicate,
+            Self::Cached => HotPolicy::Cache,
+        }
+    }
+
+    /// How long it takes until what is hot is where it should be, of a load that stays as it is.
+    pub(super) fn warms_up_in(self) -> Duration {
+        match self {
+            Self::Hashing | Self::Copies | Self::Anywhere => Duration::from_secs(3),
+            // Each second nodes report a part of the keys that a cache has room for.
+            Self::Cached => Duration::from_secs(16),
         }
     }
 }
@@ -82,8 +99,10 @@ impl Arm {
 impl Ground {
     /// The ways that are looked at.
     pub(super) fn arms(&self) -> Vec<Arm> {
-        let all = [Arm::Hashing, Arm::Copies, Arm::Anywhere];
-        let wanted = |arm: &Arm| self.arms.is_empty() || self.arms.contains(arm);
+        let all = [Arm::Hashing, Arm::Copies, Arm::Anywhere, Arm::Cached];
+        let usual = |arm: &Arm| *arm != Arm::Cached || self.caches > 0;
+        let wanted =
+            |arm: &Arm| if self.arms.is_empty() { usual(arm) } else { self.arms.contains(arm) };
         all.into_iter().filter(wanted).collect()
     }
 
@@ -93,7 +112,10 @@ impl Ground {
         replicas: &[u8],
         job: impl FnOnce(&Site) -> Result<T, Failure>,
     ) -> Result<T, Failure> {
-        let Self { nodes, node_rate, slow_nodes, plane, keys, .. } = *self;
+        let Self { nodes, node_rate, slow_nodes, caches, plane, keys, .. } = *self;
+        if caches == 0 && self.arms.contains(&Arm::Cached) {
+            return Err(Failure::usage("--arm cached: say how many, with --caches"));
+        }
         if slow_nodes > nodes {
             return Err(Failure::usage(format!("{slow_nodes} slow nodes of {nodes}")));
         }
@@ -111,14 +133,14 @@ impl Ground {
             admin: admin(LabHost::Controller),
             ..UpOptions::in_memory(nodes, 1, nodes.into())
         };
-        let rack = Rack { lab: self.lab.name.clone(), nodes, caches: 0, clients: 1 };
+        let rack = Rack { lab: self.lab.name.clone(), nodes, caches, clients: 1 };
         let cluster = Cluster { rack, plane, size, node_rate: Some(node_rate), slow_nodes };
         Site::with(cluster, keys, job)
     }
 
     /// What it was measured with.
     pub(super) fn notes(&self) -> Vec<String> {
-        let Self { nodes, node_rate, slow_nodes, plane, keys, .. } = self;
+        let Self { nodes, node_rate, slow_nodes, caches, plane, keys, .. } = self;
         let slow = match slow_nodes {
             0 => String::new(),
             slow => format!(", {slow} of them half as many"),
@@ -130,9 +152,10 @@ impl Ground {
         vec![
             format!("{nodes} nodes that serve {node_rate} requests/s each{slow}; plane {plane}"),
             format!("{keys} keys, values of 100 B; open loop, Poisson, one client"),
-            "hashing: hot keys stay at home; copies: copies of them answer reads; anywhere: \
-             their writes go anywhere, too"
-                .to_owned(),
+            format!(
+                "hashing: hot keys stay at home; copies: copies of them answer reads; anywhere: \
+                 their writes go anywhere, too; cached: {caches} caches hold them"
+            ),
         ]
     }
 }

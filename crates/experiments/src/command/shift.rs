@@ -22,6 +22,7 @@ use workload::{Distribution, IntervalSummary, Shift, ShiftKind};
 #[command(after_help = "\
 Examples:
   keyway lab shift
+  keyway lab shift --caches 1 --arm cached --nodes 16 --node-rate 200
   keyway lab shift --arm copies --load 0.8 --seconds 60 --out plots
   keyway lab shift --plane xdp --reads 95 --keys-shifted 200 --json")]
 pub struct Args {
@@ -54,7 +55,7 @@ pub struct Args {
 /// How long the pieces are of which the tail is shown.
 const PIECE: Duration = Duration::from_millis(100);
 
-/// How long the rack gets used to a load before it is looked at.
+/// How long the rack gets used to the whole load before it is looked at.
 const WARM: Duration = Duration::from_secs(3);
 
 /// A tail is back when it is within so many times what it was before.
@@ -131,6 +132,8 @@ impl Args {
                 let (keyspace, distribution) = (Arc::clone(&keyspace), zipf(self.theta));
                 let load = Load { keyspace, distribution, reads: self.reads, shift: Some(shift) };
                 let keys = format!("zipf {}, {}", self.theta, arm.name());
+                let still = Load { shift: None, ..load.clone() };
+                site.warm_up(&still, rate / 2.0, arm.warms_up_in())?;
                 rows.push(self.case(site, &load, rate, (name, &keys, idle_us), &mut [panel])?);
             }
         }
@@ -148,8 +151,7 @@ impl Args {
         panels: &mut [&mut Panel],
     ) -> Result<Vec<Cell>, Failure> {
         let still = Load { shift: None, ..load.clone() };
-        site.run(&still, rate / 2.0, Window { time: WARM, piece: WARM, seed: 1 })?;
-        site.run(&still, rate, Window { time: WARM, piece: WARM, seed: 2 })?;
+        site.warm_up(&still, rate, WARM)?;
         let measured =
             site.run(load, rate, Window { time: self.seconds, piece: PIECE, seed: 3 })?;
         let pieces = (self.seconds.as_nanos() / PIECE.as_nanos()) as usize;

@@ -32,9 +32,16 @@ const EVERY_MS: std::ops::Range<u64> = 1_000..6_000;
 /// How long somebody is dead, or stopped: shorter and longer than a lease.
 const LASTS_MS: std::ops::Range<u64> = 50..2_500;
 
+pub(super) const CACHES: u8 = 2;
+
 /// These are never killed, so that they grow old: one of each kind.
-const SPARED: [Role; 4] =
-    [Role::Node(NODES), Role::Switch(0), Role::Controller(0), Role::Gateway(1)];
+const SPARED: [Role; 5] = [
+    Role::Node(NODES),
+    Role::Switch(0),
+    Role::Controller(0),
+    Role::Gateway(1),
+    Role::Cache(CACHES),
+];
 
 impl Faults {
     pub(super) fn new(seed: u64, now: Instant) -> Self {
@@ -66,6 +73,7 @@ impl Faults {
             Role::Controller(_) => "controller",
             Role::Node(_) => "node",
             Role::Gateway(_) => "gateway",
+            Role::Cache(_) => "cache",
         };
         let how = if kind == Kind::Killed { "killed" } else { "stopped" };
         *self.counts.entry(format!("{what} {how}")).or_default() += 1;
@@ -90,11 +98,12 @@ impl Faults {
 
     fn draw(&mut self) -> (Role, Kind) {
         let of = |rng: &mut Rng, many: u8| u8::try_from(rng.below(many.into())).expect("few");
-        let role = match self.rng.below(10) {
+        let role = match self.rng.below(12) {
             0..5 => Role::Node(1 + of(&mut self.rng, NODES)),
             5..7 => Role::Switch(of(&mut self.rng, 2)),
             7 => Role::Controller(of(&mut self.rng, 2)),
-            _ => Role::Gateway(of(&mut self.rng, 2)),
+            8..10 => Role::Gateway(of(&mut self.rng, 2)),
+            _ => Role::Cache(1 + of(&mut self.rng, CACHES)),
         };
         let killed = !SPARED.contains(&role) && self.rng.chance(2, 3);
         (role, if killed { Kind::Killed } else { Kind::Stopped })

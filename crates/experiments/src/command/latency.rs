@@ -1,0 +1,199 @@
+//! `keyway lab latency`: what a cache in front of the nodes does to the latency of a read.
+
+use super::ground::Arm;
+use crate::figure;
+use crate::median::median;
+use crate::paper::{Cell, Column, Figure, Panel, Table};
+use crate::site::{Load, Site, Window};
+use console::exit::{Failure, Verdict};
+use console::note;
+use console::parse;
+use console::shared::Shared;
+use lab::cluster::{Cluster, admin, service};
+use lab::name::Name;
+use lab::plane::Plane;
+use lab::rack::{LabHost, NODES_MAX, Rack};
+use runtime::store::SyncPolicy;
+use runtime::up::UpOptions;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+use workload::Distribution;
+
+/// Measure how long a read takes that a cache answers, one that it does not, and one without it.
+///
+/// Builds a rack with a cache, has the cache take the hottest keys of a keyspace, and reads one key
+/// at a time: of a keyspace that is not cached, of all keys of the one that is, and of its hottest.
+/// Takes turns, so that what the machine does otherwise befalls all alike. Prints the median of the
+/// rounds' medians, and plots lab-latency.svg (figure 13 of SwitchKV, with real packets).
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  keyway lab latency
+  keyway lab latency --nodes 16 --plane xdp --out plots
+  keyway lab latency --rounds 9 --seconds 3s --json")]
+pub struct Args {
+    #[command(flatten)]
+    lab: Name,
+    /// Where packets are switched.
+    #[arg(long, value_enum, default_value_t = Plane::User)]
+    plane: Plane,
+    /// Storage nodes, of one shard each.
+    #[arg(long, value_name = "N", default_value_t = 16)]
+    #[arg(value_parser = clap::value_parser!(u16).range(1..=i64::from(NODES_MAX)))]
+    nodes: u16,
+    /// Keys of each keyspace, with values of 100 bytes. Of few a cache soon holds many.
+    #[arg(long, value_name = "N", default_value = "500k", value_parser = parse_keys)]
+    keys: u64,
+    /// How often each kind of read is looked at.
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..))]
+    rounds: u64,
+    /// How long each time.
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = parse::some_time)]
+    seconds: Duration,
+    /// Where the plot goes.
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    out: PathBuf,
+}
+
+/// How many of the keys are hot.
+const HOT: u64 = 100;
+
+fn parse_keys(text: &str) -> Result<u64, String> {
+    let keys = parse::count(text)?;
+    if keys > HOT { Ok(keys) } else { Err(format!("more than the {HOT} that are hot")) }
+}
+
+/// What is read, in the order of the rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// Of a keyspace that is not cached.
+    Without,
+    /// Of one that is, any key: hardly one is in the cache.
+    Miss,
+    /// One that the cache holds.
+    Hit,
+}
+
+impl Kind {
+    const ALL: [Self; 3] = [Self::Without, Self::Miss, Self::Hit];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Without => "without a cache",
+            Self::Miss => "miss",
+            Self::Hit => "hit",
+        }
+    }
+
+    fn distribution(self, keys: u64) -> Distribution {
+        match self {
+            Self::Without | Self::Miss => Distribution::Uniform,
+            Self::Hit => Distribution::Hotspot { keys: HOT as f64 / keys as f64, ops: 1.0 },
+        }
+    }
+}
+
+const COLUMNS: [Column; 5] = [
+    Column { head: "read", key: "read" },
+    Column { head: "p50 us", key: "p50_us" },
+    Column { head: "mean us", key: "mean_us" },
+    Column { head: "of without", key: "p50_of_without" },
+    Column { head: "by the cache %", key: "hits_percent" },
+];
+
+/// What was seen of one kind of read.
+#[derive(Debug, Default)]
+struct Seen {
+    p50_us: Vec<f64>,
+    mean_us: Vec<f64>,
+    /// Reads, and those of them that the cache answered.
+    reads: u64,
+    hits: u64,
+}
+
+impl Args {
+    /// Carries the command out.
+    pub fn run(self, shared: &Shared) -> Result<Verdict, Failure> {
+        figure::make_folder(&self.out)?;
+        let size = UpOptions {
+            sync: SyncPolicy::Never,
+            service: service(),
+            admin: admin(LabHost::Controller),
+            ..UpOptions::in_memory(self.nodes, 1, self.nodes.into())
+        };
+        let rack = Rack { lab: self.lab.name.clone(), nodes: self.nodes, caches: 1, clients: 1 };
+        let cluster = Cluster { rack, plane: self.plane, size, node_rate: None, slow_nodes: 0 };
+        let seen = Site::with(cluster, self.keys, |site| self.measure(site))?;
+        let made = self.figure(&seen);
+        figure::show(&made, &self.out, "lab-latency", shared.json)?;
+        Ok(Verdict::Yes)
+    }
+
+    fn measure(&self, site: &Site) -> Result<[Seen; 3], Failure> {
+        let plain = site.keyspace("plain", Arm::Hashing.policy(), 1)?;
+        let cached = site.keyspace("cached", Arm::Cached.policy(), 1)?;
+        let loads = Kind::ALL.map(|kind| Load {
+            keyspace: Arc::clone(if kind == Kind::Without { &plain } else { &cached }),
+            distribution: kind.distribution(self.keys),
+            reads: 100,
+            shift: None,
+        });
+        let mut seen = <[Seen; 3]>::default();
+        for seed in 0..=self.rounds {
+            for ((kind, load), seen) in Kind::ALL.into_iter().zip(&loads).zip(&mut seen) {
+                let before = site.cache_hits()?;
+                let window = Window { time: self.seconds, piece: self.seconds, seed };
+                let measured = site.one_by_one(load, window)?;
+                let latency = &measured.summary.all.latency;
+                note!("  {}: p50 {} us", kind.name(), latency.p50_us);
+                // In the first round the cache learns what is hot.
+                if seed > 0 {
+                    seen.p50_us.push(latency.p50_us as f64);
+                    seen.mean_us.push(latency.mean_us);
+                    seen.reads += measured.summary.all.endings.done;
+                    seen.hits += site.cache_hits()? - before;
+                }
+            }
+        }
+        Ok(seen)
+    }
+
+    fn figure(&self, seen: &[Seen; 3]) -> Figure {
+        let medians = seen.each_ref().map(|seen| median(seen.p50_us.clone()));
+        let [without, ..] = medians;
+        let mut panel = Panel {
+            title: "one read at a time".to_owned(),
+            x: "read",
+            places: Kind::ALL.map(|kind| kind.name().to_owned()).into(),
+            y: "median latency (us)",
+            logarithmic: false,
+            curves: Vec::new(),
+        };
+        let mut rows = Vec::new();
+        for (place, (kind, (seen, p50))) in
+            Kind::ALL.into_iter().zip(seen.iter().zip(medians)).enumerate()
+        {
+            panel.add("p50", place as f64, p50);
+            rows.push(vec![
+                Cell::text(kind.name()),
+                Cell::number(p50, 1),
+                Cell::number(median(seen.mean_us.clone()), 1),
+                Cell::number(p50 / without, 3),
+                Cell::number(seen.hits as f64 * 100.0 / seen.reads.max(1) as f64, 1),
+            ]);
+        }
+        let Self { nodes, rounds, keys, .. } = self;
+        let seconds = self.seconds.as_secs_f64();
+        Figure {
+            title: "Latency of a read with a cache in front of the nodes".to_owned(),
+            notes: vec![
+                format!("{nodes} nodes, a cache, {keys} keys, one request in flight"),
+                format!("medians of {rounds} rounds of {seconds} s for each kind of read"),
+            ],
+            table: Table { columns: COLUMNS.to_vec(), rows },
+            panels: vec![panel],
+        }
+    }
+}
