@@ -90,12 +90,20 @@ struct Pegasus {
     /// How long each trial is looked at, in virtual time. Without it, what suits the figure.
     #[arg(long, value_name = "TIME", value_parser = parse::some_time)]
     seconds: Option<Duration>,
+    #[command(flatten)]
+    world: World,
+}
+
+/// A rack in virtual time, and where its plot goes.
+#[derive(Debug, clap::Args)]
+struct World {
     /// How many times slower than a real rack this one is. With 1 nodes serve 100,000 requests a
-    /// second, a hop takes 10 us, and clients ask again after 5 ms; with 10, which takes a tenth as
-    /// long to simulate, 10,000, 100 us and 50 ms. The controller is as fast as ever.
+    /// second, a cable takes 10 us, and clients ask again after 5 ms; with 10, which takes a tenth
+    /// as long to simulate, 10,000, 100 us and 50 ms. The controller, reports and rules of caches
+    /// are as fast as ever.
     #[arg(long, value_name = "TIMES", default_value = "10", value_parser = parse_pace)]
     slowed: Pace,
-    /// Seed of everything drawn, also of which keys share a node.
+    /// Seed of everything drawn, also of which keys share a node, or where popular keys lie.
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
     /// Where the plot goes.
@@ -135,7 +143,7 @@ impl Args {
 
 impl Pegasus {
     fn run(self, json: bool) -> Result<Verdict, Failure> {
-        let Self { nodes, keys, replicas, seed, .. } = self;
+        let Self { nodes, keys, replicas, .. } = self;
         if keys == 0 {
             return Err(Failure::usage("--keys: at least 1"));
         }
@@ -150,18 +158,18 @@ impl Pegasus {
             nodes,
             keys,
             replicas,
-            pace: self.slowed,
-            seed,
+            pace: self.world.slowed,
+            seed: self.world.seed,
             reads_percent: self.reads.unwrap_or(100),
             arms: self.arms,
             thetas: self.thetas,
             window: self.seconds,
         };
         pegasus::check(self.figure, &settings).map_err(refused)?;
-        figure::make_folder(&self.out)?;
+        figure::make_folder(&self.world.out)?;
         let tell = |line: &str| note!("{line}");
         let made = pegasus::figure(self.figure, &settings, tell).map_err(refused)?;
-        figure::show(&made, &self.out, &format!("pegasus-{}", self.figure), json)?;
+        figure::show(&made, &self.world.out, &format!("pegasus-{}", self.figure), json)?;
         Ok(Verdict::Yes)
     }
 }

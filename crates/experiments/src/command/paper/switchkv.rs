@@ -1,13 +1,11 @@
 //! `keyway paper switchkv`.
 
-use super::{NODES_MAX, parse_pace};
+use super::{NODES_MAX, World};
 use crate::figure;
-use crate::paper::Pace;
 use crate::paper::switchkv::{self, FIGURES, Refusal, Settings};
 use console::exit::{Failure, Verdict};
 use console::note;
 use console::parse;
-use std::path::PathBuf;
 use std::time::Duration;
 
 /// Put a small fast cache before many slow nodes (SwitchKV, NSDI 2016, section 4).
@@ -68,17 +66,8 @@ pub(super) struct SwitchKv {
     /// How long each trial is looked at, in virtual time. Without it, what suits the figure.
     #[arg(long, value_name = "TIME", value_parser = parse::some_time)]
     seconds: Option<Duration>,
-    /// How many times slower than a real rack this one is. With 1 nodes serve 100,000 requests a
-    /// second, and a cable takes 10 us; with 10, which takes a tenth as long to simulate, 10,000
-    /// and 100 us. Reports, rules and the controller are as fast as ever.
-    #[arg(long, value_name = "TIMES", default_value = "10", value_parser = parse_pace)]
-    slowed: Pace,
-    /// Seed of everything drawn, also of which keys share a node.
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    seed: u64,
-    /// Where the plot goes.
-    #[arg(long, value_name = "DIR", default_value = ".")]
-    out: PathBuf,
+    #[command(flatten)]
+    world: World,
 }
 
 /// The smallest rack of figure 14.
@@ -95,7 +84,7 @@ fn parse_figure(text: &str) -> Result<u32, String> {
 impl SwitchKv {
     /// Carries the command out.
     pub(super) fn run(self, json: bool) -> Result<Verdict, Failure> {
-        let Self { figure: number, nodes, keys, items, rules_per_s, seed, .. } = self;
+        let Self { figure: number, nodes, keys, items, rules_per_s, .. } = self;
         if u64::from(items) > keys {
             return Err(Failure::usage("--items: no more than --keys"));
         }
@@ -104,16 +93,16 @@ impl SwitchKv {
             keys,
             items,
             rules_per_s,
-            pace: self.slowed,
-            seed,
+            pace: self.world.slowed,
+            seed: self.world.seed,
             thetas: self.thetas,
             window: self.seconds,
         };
         switchkv::check(number, &settings).map_err(refused)?;
-        figure::make_folder(&self.out)?;
+        figure::make_folder(&self.world.out)?;
         let tell = |line: &str| note!("{line}");
         let made = switchkv::figure(number, &settings, tell).map_err(refused)?;
-        figure::show(&made, &self.out, &format!("switchkv-{number}"), json)?;
+        figure::show(&made, &self.world.out, &format!("switchkv-{number}"), json)?;
         Ok(Verdict::Yes)
     }
 }

@@ -1,13 +1,12 @@
 //! `keyway paper turbokv`.
 
-use super::{NODES_MAX, parse_pace};
+use super::{NODES_MAX, World};
 use crate::figure;
+use crate::paper::Finder;
 use crate::paper::turbokv::{self, Exhibit, FIGURES, Refusal, SCAN_KEYS_MAX, Settings, TABLES};
-use crate::paper::{Finder, Pace};
 use console::exit::{Failure, Verdict};
 use console::note;
 use console::parse;
-use std::path::PathBuf;
 use std::time::Duration;
 
 /// Compare who finds the node that a request is for (TurboKV, section 8).
@@ -81,17 +80,8 @@ pub(super) struct TurboKv {
     /// it, what suits the figure.
     #[arg(long, value_name = "TIME", value_parser = parse::some_time)]
     seconds: Option<Duration>,
-    /// How many times slower than a real rack this one is. With 1 nodes serve 100,000 requests a
-    /// second, and a cable takes 10 us; with 10, which takes a tenth as long to simulate, 10,000
-    /// and 100 us.
-    #[arg(long, value_name = "TIMES", default_value = "10", value_parser = parse_pace)]
-    slowed: Pace,
-    /// Seed of everything drawn, also of where popular keys lie.
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    seed: u64,
-    /// Where the plot goes.
-    #[arg(long, value_name = "DIR", default_value = ".")]
-    out: PathBuf,
+    #[command(flatten)]
+    world: World,
 }
 
 /// [`turbokv::FORWARD_PERCENT`], as it is typed.
@@ -134,7 +124,7 @@ fn parse_forward(text: &str) -> Result<u32, String> {
 impl TurboKv {
     /// Carries the command out.
     pub(super) fn run(self, json: bool) -> Result<Verdict, Failure> {
-        let Self { nodes, partitions, replicas, scan_keys, seed, .. } = self;
+        let Self { nodes, partitions, replicas, scan_keys, .. } = self;
         let exhibit = self.figure.or(self.table).expect("clap asks for one of them");
         let keys = self.keys.unwrap_or(exhibit.usual_keys());
         if !(1..=PARTITIONS_MAX).contains(&partitions) || u64::from(partitions) > keys {
@@ -157,21 +147,21 @@ impl TurboKv {
             replicas,
             forward_percent: self.forward,
             scan_keys,
-            pace: self.slowed,
-            seed,
+            pace: self.world.slowed,
+            seed: self.world.seed,
             finders: self.coordination,
             thetas: self.thetas,
             window: self.seconds,
         };
         turbokv::check(exhibit, &settings).map_err(refused)?;
-        figure::make_folder(&self.out)?;
+        figure::make_folder(&self.world.out)?;
         let made = turbokv::make(exhibit, &settings, |line| note!("{line}")).map_err(refused)?;
         let name = match exhibit {
             Exhibit::Figure(number) => format!("turbokv-figure-{number}"),
             Exhibit::Table(number) => format!("turbokv-table-{number}"),
             Exhibit::Migration => format!("turbokv-figure-{MIGRATION}"),
         };
-        figure::show(&made, &self.out, &name, json)?;
+        figure::show(&made, &self.world.out, &name, json)?;
         Ok(Verdict::Yes)
     }
 }
