@@ -51,6 +51,10 @@
 #define KW_CACHE_RULE_BUCKET_LEN	8
 #define KW_CACHE_FILTER_WORDS	32768
 #define KW_KEYSPACE_WORDS	1024
+#define KW_CONTENT_PREFIX_BITS	48
+#define KW_CONTENT_CLASS_BITS	4
+#define KW_CONTENT_KEYSPACE_BITS	12
+#define KW_CONTENT_MATCH_BITS	64
 #define KW_PUT_LEN	8
 #define KW_CAS_LEN	18
 #define KW_INCR_LEN	8
@@ -277,6 +281,13 @@ enum kw_drop {
 	KW_DROP_CONTENDED = 0x19,
 	KW_DROP_IMPLAUSIBLE = 0x1a,
 	KW_DROP_NO_ROOM = 0x1b,
+};
+
+/* What a request wants of the partition that its address names. */
+enum kw_content_class {
+	KW_CONTENT_CLASS_READ = 0x01,
+	KW_CONTENT_CLASS_READ_AT_HOME = 0x02,
+	KW_CONTENT_CLASS_WRITE = 0x03,
 };
 
 /* How much room a node has for new data, from much to none: `count` of CHAIN_ACK and CHAIN_COMMIT. */

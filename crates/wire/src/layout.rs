@@ -91,6 +91,14 @@ pub const CACHE_RULE_BUCKET_LEN: usize = 8;
 pub const CACHE_FILTER_WORDS: usize = 32768;
 /// Words of 64 bits, one for each keyspace id there can be.
 pub const KEYSPACE_WORDS: usize = 1024;
+/// First bits of a content address: the service prefix.
+pub const CONTENT_PREFIX_BITS: usize = 48;
+/// Bits of a content address after the service prefix: a value of `content_class`. 0 is the class of no request: the service address itself may lie there.
+pub const CONTENT_CLASS_BITS: usize = 4;
+/// Bits of a content address after the class: the keyspace id.
+pub const CONTENT_KEYSPACE_BITS: usize = 12;
+/// Last bits of a content address: the first bits of the match value.
+pub const CONTENT_MATCH_BITS: usize = 64;
 
 /// What a packet asks for or answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -722,6 +730,44 @@ impl DropReason {
             Self::Contended => "contended",
             Self::Implausible => "implausible",
             Self::NoRoom => "no_room",
+        }
+    }
+}
+
+/// What a request wants of the partition that its address names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum ContentClass {
+    /// GET: the tail, or a cache that holds the key.
+    Read = 0x01,
+    /// GET with AT_HOME: the tail.
+    ReadAtHome = 0x02,
+    /// PUT, DEL, CAS, INCR, BATCH, GOODBYE: the head.
+    Write = 0x03,
+}
+
+impl ContentClass {
+    /// Every value, in the order of the specification.
+    pub const ALL: [Self; 3] = [Self::Read, Self::ReadAtHome, Self::Write];
+
+    /// The value that this byte stands for, if any.
+    #[must_use]
+    pub const fn from_wire(byte: u8) -> Option<Self> {
+        match byte {
+            0x01 => Some(Self::Read),
+            0x02 => Some(Self::ReadAtHome),
+            0x03 => Some(Self::Write),
+            _ => None,
+        }
+    }
+
+    /// The name used in metrics, logs and documents.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::ReadAtHome => "read_at_home",
+            Self::Write => "write",
         }
     }
 }

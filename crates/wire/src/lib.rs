@@ -19,6 +19,7 @@ mod body;
 mod bytes;
 mod cache;
 mod chain;
+mod content;
 mod copy;
 pub mod dissect;
 mod durable;
@@ -40,6 +41,9 @@ pub use between::{Found, may_be_delegated};
 pub use big::PartKey;
 pub use body::{Body, Entry, Expect, MgetEntries, MgetKey, MgetKeys, New, RangeEntries};
 pub use cache::{CACHE_RULES_MAX, CacheMessage, CacheReports, CacheRules};
+pub use content::{
+    AddressPrefix, ContentAddress, KeyspaceAddresses, NoServicePrefix, ServicePrefix,
+};
 pub use copy::{CopyEntries, CopyEntry};
 pub use durable::{DURABLE_MAX, DurableVersions};
 pub use endpoint::Endpoint;
