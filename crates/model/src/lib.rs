@@ -52,14 +52,15 @@
 //!
 //! Expiry, ranges, several keys (versions are per partition, but one key uses all of them),
 //! sessions that end because time has passed, overload, and how long anything takes. The simulator
-//! has all of these. Six things have models of their own: disks that lag behind what was said
+//! has all of these. Seven things have models of their own: disks that lag behind what was said
 //! ([`durable`]), the same for writes of keys that are delegated ([`delegated`]), older copies of
 //! stores that are put back ([`Returning`]), takeovers that do not wait for leases ([`fence`]),
-//! partitions that are split and merged ([`split`]), and keys that a tail lends to caches
-//! ([`lent`]).
+//! partitions that are split and merged ([`split`]), keys that a tail lends to caches
+//! ([`lent`]), and requests that no switch has stamped ([`content`]).
 
 mod bug;
 mod check;
+pub mod content;
 mod controller;
 pub mod delegated;
 pub mod durable;

@@ -1,6 +1,7 @@
 //! Runs the model checker on chosen bounds, or tells the stories of bugs.
 
 use clap::Parser;
+use model::content;
 use model::delegated;
 use model::durable;
 use model::fence;
@@ -40,6 +41,9 @@ struct Options {
     /// The model of keys that are lent to caches instead.
     #[arg(long, conflicts_with_all = ["stuck", "fences", "disks", "delegated", "splits"])]
     lent: bool,
+    /// The model of content routing instead.
+    #[arg(long, conflicts_with_all = ["stuck", "fences", "disks", "delegated", "splits", "lent"])]
+    content: bool,
     /// Threads of the checker.
     #[arg(long, default_value = "2")]
     threads: NonZero<usize>,
@@ -86,6 +90,10 @@ fn look(options: &Options) -> Result<bool, NoSuchScope> {
     } else if options.lent {
         let scopes = if options.long { lent::Scope::long() } else { lent::Scope::everyday() };
         look_into(options, (scopes, |it| it.name), lent::Bug::ALL, lent::exhaust, lent::hunt)
+    } else if options.content {
+        let scopes = content::Scope::everyday();
+        let (exhaust, hunt) = (content::exhaust, content::hunt);
+        look_into(options, (scopes, |it| it.name), content::Bug::ALL, exhaust, hunt)
     } else if options.bugs {
         let returns = ReturnBug::ALL.into_iter().filter(|bug| !tell_return(*bug)).count();
         let missed = Bug::all().into_iter().filter(|bug| tell(&bug.name(), &hunt(*bug))).count();
@@ -190,7 +198,9 @@ mod tests {
 
     #[test]
     fn a_name_that_no_bounds_have_is_an_error_that_says_which_there_are() {
-        for model in ["--fences", "--disks", "--delegated", "--splits", "--lent", "--stuck"] {
+        for model in
+            ["--fences", "--disks", "--delegated", "--splits", "--lent", "--content", "--stuck"]
+        {
             let options = Options::parse_from(["keyway-model", model, "nothing has this name"]);
             let error = look(&options).expect_err("nothing is looked into");
             assert!(!error.names.is_empty(), "{model}");
