@@ -66,6 +66,7 @@
 #define KW_INCR_REPLY_LEN	8
 #define KW_BATCH_REPLY_LEN	1
 #define KW_DESCRIBE_REPLY_LEN	11
+#define KW_CONTENT_ROUTING_LEN	10
 #define KW_CHAIN_WRITE_LEN	35
 #define KW_CHAIN_DURABLE_LEN	8
 #define KW_CHAIN_STABLE_LEN	8
@@ -337,6 +338,7 @@ enum kw_effect {
 #define KW_HOP_FLAG_CROWDED	(1 << 6)
 #define KW_HOP_FLAG_MISSED	(1 << 7)
 #define KW_HOP_FLAG_CUT	(1 << 1)
+#define KW_HOP_FLAG_BY_ADDRESS	(1 << 1)
 
 /* The header of every packet. */
 struct kw_header {

@@ -136,6 +136,7 @@ local BITS = {
     { name = "CROWDED", bit = 6, ops = nil },
     { name = "MISSED", bit = 7, ops = nil },
     { name = "CUT", bit = 1, ops = nil },
+    { name = "BY_ADDRESS", bit = 1, ops = nil },
   },
 }
 
@@ -312,6 +313,12 @@ local FORMS = {
     { name = "id", at = 8, size = 2, shown = "number" },
     { name = "kind", at = 10, size = 1, shown = "number" },
     len = 11,
+    parts = {},
+  },
+  ["content_routing"] = {
+    { name = "prefix", at = 0, size = 8, shown = "hex" },
+    { name = "port", at = 8, size = 2, shown = "number" },
+    len = 10,
     parts = {},
   },
   ["chain_write"] = {

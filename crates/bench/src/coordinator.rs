@@ -55,7 +55,7 @@ pub fn coordinate(
         if machine.poll_timeout().is_some_and(|at| at <= now) {
             machine.handle_timeout(now);
         }
-        while let Some(Datagram { to, payload }) = machine.poll_transmit() {
+        while let Some(Datagram { to, payload, .. }) = machine.poll_transmit() {
             outbound.push(to, payload);
             if outbound.is_full() {
                 outbound.send(socket);

@@ -130,7 +130,7 @@ impl Link {
     }
 
     fn transmit(&mut self) {
-        while let Some(Datagram { to, payload }) = self.client.poll_transmit() {
+        while let Some(Datagram { to, payload, .. }) = self.client.poll_transmit() {
             self.outbound.push(to, payload);
             if self.outbound.is_full() {
                 self.outbound.send(&self.socket);

@@ -27,7 +27,7 @@ pub(crate) fn answer_to(request: &Header, id: CacheId, code: Code) -> Header {
 /// Sends an answer that shows this value.
 pub(crate) fn send_answer(
     out: &mut Outbox,
-    to: Endpoint,
+    (from, to): (Option<Endpoint>, Endpoint),
     header: Header,
     version: Version,
     value: &[u8],
@@ -36,7 +36,7 @@ pub(crate) fn send_answer(
     KeyReply { version }.put(&mut header);
     // No value is lent that a time ends.
     let fixed = GetReplyBody { expiry_ms: 0, now_ms: 0 }.to_bytes();
-    out.push(to, |out| {
+    out.push_from(from, to, |out| {
         wire::emit(out, &header, &[&fixed, value]);
     });
 }

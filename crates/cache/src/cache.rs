@@ -2,6 +2,7 @@
 
 use crate::admission::{Admission, whom_to_evict};
 use crate::answer::{answer_to, send_answer};
+use crate::asker::{Asker, address};
 use crate::limit::Limit;
 use crate::rules::{RulePace, Rules};
 use crate::slots::{Home, Key, Name, Slots, State};
@@ -14,7 +15,8 @@ use machine::{Datagram, Instant, LoadMetric, Outbox, Rng};
 use std::collections::BTreeMap;
 use wire::{
     Body, CacheAnswerBody, CacheCopy, CacheMessage, CacheRenewBody, CacheReports, CacheRules, Code,
-    DropReason, Endpoint, Fields, HEADER_LEN, Header, LoanNumber, Op, Packet, Version, hop_flag,
+    ContentClass, DropReason, Endpoint, Fields, HEADER_LEN, Header, LoanNumber, Op, Packet,
+    Version, hop_flag,
 };
 
 /// What a cache needs to know before any tables.
@@ -150,12 +152,12 @@ impl Cache {
     ) -> Result<(), DropReason> {
         let packet = Packet::parse(datagram)?;
         let header = Header::read(packet.header());
-        let switch = self.tables.as_ref().ok_or(DropReason::NotServing)?.switch;
+        let tables = self.tables.as_ref().ok_or(DropReason::NotServing)?;
+        let switch = tables.switch;
         if packet.op() == Op::Get {
-            if from != switch {
-                return Err(DropReason::NotFromSwitch);
-            }
-            return self.handle_get(now, &header, &packet, (switch, datagram));
+            let asker = Asker::of(tables, from, &header)?;
+            let header = asker.answered_to(header);
+            return self.handle_get(now, &header, &packet, (asker, datagram));
         }
         let Body::Cache(message) = packet.body()? else { return Err(DropReason::BadOp) };
         if let CacheMessage::Ruled = message {
@@ -186,7 +188,7 @@ impl Cache {
         now: Instant,
         header: &Header,
         packet: &Packet<'_>,
-        (switch, datagram): (Endpoint, &[u8]),
+        (asker, datagram): (Asker, &[u8]),
     ) -> Result<(), DropReason> {
         let Body::Get { key } = packet.body()? else { return Err(DropReason::BadBody) };
         let Header { match_value, keyhash, .. } = *header;
@@ -194,46 +196,52 @@ impl Cache {
         let believes = self.mutant.is(Mutant::BelieveRules);
         let unleased = self.mutant.is(Mutant::AnswerUnleased);
         let Some(slot) = self.slots.get_mut(&name) else {
-            return self.miss(header, (switch, datagram), believes);
+            return self.miss(header, (asker, datagram), believes);
         };
         slot.hits = slot.hits.saturating_add(1);
         if let State::Held { lender, loan, version, value } = &slot.state
             && (unleased || self.volumes.holds(now, lender, *loan))
         {
             let answer = answer_to(header, self.config.id, Code::Ok);
-            send_answer(&mut self.out, switch, answer, *version, value);
+            send_answer(&mut self.out, asker.way_back(header), answer, *version, value);
             self.counters.hits += 1;
             return Ok(());
         }
-        // Whoever the switch takes for its tail now is to be asked.
-        if let Some(node) = packet.chain().next() {
+        // Whoever the switch takes for its tail now is to be asked; or who said so of itself.
+        if let Some(node) = wire::chain_of(header.chain, header.chain_len).next() {
             let (partition, epoch) = (PartitionId(header.partition), header.epoch);
             slot.home = Home { node: NodeId(node), partition, epoch };
-            if let State::Held { lender, .. } = &slot.state
-                && (lender.partition, lender.epoch) != (partition, epoch)
-            {
-                self.slots.set(&name, State::Wanted(now));
-                self.fetch_by(now);
-            }
         }
-        self.miss(header, (switch, datagram), believes)
+        if let State::Held { lender, .. } = &slot.state
+            && (lender.partition, lender.epoch) != (slot.home.partition, slot.home.epoch)
+        {
+            self.slots.set(&name, State::Wanted(now));
+            self.fetch_by(now);
+        }
+        self.miss(header, (asker, datagram), believes)
     }
 
-    /// Sends a read on to the tail that the switch has stamped, with the mark of a miss.
+    /// Sends a read on, with the mark of a miss: to the tail that the switch has stamped, or where
+    /// reads are answered by the tail alone.
     fn miss(
         &mut self,
         header: &Header,
-        (switch, datagram): (Endpoint, &[u8]),
+        (asker, datagram): (Asker, &[u8]),
         believes: bool,
     ) -> Result<(), DropReason> {
         self.counters.misses += 1;
         if believes {
             let answer = answer_to(header, self.config.id, Code::NotFound);
-            send_answer(&mut self.out, switch, answer, Version::NONE, &[]);
+            send_answer(&mut self.out, asker.way_back(header), answer, Version::NONE, &[]);
             return Ok(());
         }
-        let tail = header.chain.first_chunk::<2>().map(|id| NodeId(u16::from_be_bytes(*id)));
-        let to = tail.and_then(|node| self.home_endpoint(node, PartitionId(header.partition)));
+        let to = match asker {
+            Asker::Switch(_) => {
+                let tail = wire::chain_of(header.chain, header.chain_len).next().map(NodeId);
+                tail.and_then(|it| self.home_endpoint(it, PartitionId(header.partition)))
+            }
+            Asker::Client(_, content) => address(&content, ContentClass::ReadAtHome, header),
+        };
         let to = to.ok_or(DropReason::NoNode)?;
         self.counters.forwarded += 1;
         self.out.push(to, |out| {
@@ -242,6 +250,10 @@ impl Cache {
             if let Some(header) = out.get_mut(at..).and_then(<[u8]>::first_chunk_mut::<HEADER_LEN>)
             {
                 header.set_hop_flags(header.hop_flags() | hop_flag::MISSED);
+                if let Asker::Client(client, _) = asker {
+                    header.set_reply_addr(client.addr);
+                    header.set_reply_port(client.port);
+                }
             }
         });
         Ok(())

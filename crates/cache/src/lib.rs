@@ -14,6 +14,7 @@
 
 mod admission;
 mod answer;
+mod asker;
 mod cache;
 mod health;
 mod lender;

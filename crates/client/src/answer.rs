@@ -1,8 +1,8 @@
 //! What a decided reply to a request for one key, or for a keyspace, means.
 
 use crate::{BatchReply, CasReply, DelReply, IncrReply, Reply};
-use cluster::{HotPolicy, Keyspace, KeyspaceId, KeyspaceKind};
-use wire::{Body, Code, Version};
+use cluster::{ContentRouting, HotPolicy, Keyspace, KeyspaceId, KeyspaceKind};
+use wire::{Body, Code, ContentRoutingBody, ServicePrefix, Version};
 
 /// The reply as callers see it; `None` if this operation cannot end with this code.
 pub(crate) fn single(code: Code, version: Version, body: &Body<'_>) -> Option<Reply> {
@@ -30,9 +30,10 @@ pub(crate) fn single(code: Code, version: Version, body: &Body<'_>) -> Option<Re
 /// The keyspace that a DESCRIBE reply describes; `None` if it describes none.
 pub(crate) fn keyspace(name: &str, code: Code, body: &Body<'_>) -> Option<Keyspace> {
     let (Body::DescribeReply { fixed, prefix }, Code::Ok) = (body, code) else { return None };
-    let kind = match fixed.kind {
-        0 => KeyspaceKind::Hash,
-        1 => KeyspaceKind::Range { prefix: prefix.to_vec() },
+    let (kind, content) = match fixed.kind {
+        0 => (KeyspaceKind::Hash, None),
+        1 => (KeyspaceKind::Range { prefix: prefix.to_vec() }, None),
+        2 => (KeyspaceKind::Hash, Some(content_routing(prefix)?)),
         _ => return None,
     };
     let id = KeyspaceId(fixed.id);
@@ -44,5 +45,13 @@ pub(crate) fn keyspace(name: &str, code: Code, body: &Body<'_>) -> Option<Keyspa
         seed: fixed.seed,
         replicas: 0,
         hot: HotPolicy::default(),
+        content,
     })
+}
+
+/// Where content addresses are.
+fn content_routing(bytes: &[u8]) -> Option<ContentRouting> {
+    let (ContentRoutingBody { prefix, port }, _) = ContentRoutingBody::split(bytes)?;
+    let prefix = ServicePrefix::of_bits(prefix)?;
+    (port != 0).then_some(ContentRouting { prefix, port })
 }

@@ -9,7 +9,7 @@
 mod routes;
 
 pub use routes::Routes;
-pub(crate) use routes::{Home, Tail, header_of, stamp_read, unstamp};
+pub(crate) use routes::{Home, Tail, header_of, stamp_address, stamp_read, unstamp};
 
 use std::sync::Arc;
 use wire::Endpoint;

@@ -180,7 +180,7 @@ mod tests {
             let kind = KeyspaceKind::Range { prefix: Vec::new() };
             let (id, name) = (KeyspaceId(1), "r".into());
             let hot = cluster::HotPolicy::Off;
-            let keyspace = Keyspace { id, name, kind, seed: 0, replicas: 1, hot };
+            let keyspace = Keyspace { id, name, kind, seed: 0, replicas: 1, hot, content: None };
             let bounds = (start.as_ref().map(Vec::as_slice), end.as_ref().map(Vec::as_slice));
             let whole = Interval::new(&keyspace, bounds.0, bounds.1);
             let matched = |key: &[u8]| keyspace.match_value(key);

@@ -15,9 +15,10 @@ use crate::scan::{Scan, Shows, Terms};
 use crate::service::Route;
 use crate::window::{Cause, Owner, Pending, Window};
 use crate::{Outcome, Reply, Request, StartError, Ticket, encode};
-use cluster::{Keyspace, Match, MaybeMutant, Mutant};
+use cluster::{ContentRouting, Keyspace, Match, MaybeMutant, Mutant};
 use machine::{Datagram, Instant, Outbox, Retransmissions, Rng};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::net::Ipv6Addr;
 use std::sync::Arc;
 use std::time::Duration;
 use wire::{DirectoryClock, Endpoint, Op};
@@ -136,7 +137,7 @@ impl Client {
             | Request::Incr { .. }
             | Request::Batch { .. } => {
                 let client = self.config.client_id;
-                self.start_single(now, Owner::Single, |out| {
+                self.start_single(now, Owner::Single, self.content_of(keyspace), |out| {
                     encode::single(out, client, keyspace, &request)
                 })
             }
@@ -154,7 +155,7 @@ impl Client {
         }
         let client = self.config.client_id;
         let owner = |ticket| Owner::Describe(ticket, name.to_owned());
-        self.start_single(now, owner, |out| {
+        self.start_single(now, owner, None, |out| {
             encode::describe(out, client, name).map(|()| Op::Describe)
         })
     }
@@ -163,6 +164,7 @@ impl Client {
         &mut self,
         now: Instant,
         owner: impl FnOnce(Ticket) -> Owner,
+        content: Option<ContentRouting>,
         encode: impl FnOnce(&mut Vec<u8>) -> Result<Op, StartError>,
     ) -> Result<Ticket, StartError> {
         if !self.make_room(now) {
@@ -177,8 +179,15 @@ impl Client {
             }
         };
         let ticket = self.ticket();
-        self.number(now, Pending::new(owner(ticket), op, datagram), now);
+        self.number(now, Pending::new(owner(ticket), op, datagram).by_address(content), now);
         Ok(ticket)
+    }
+
+    /// Where the content addresses of a keyspace are, if it has any that this client reaches: over
+    /// IPv4 none.
+    pub(crate) fn content_of(&self, keyspace: &Keyspace) -> Option<ContentRouting> {
+        let over_ipv6 = |it: &Endpoint| Ipv6Addr::from(it.addr).to_ipv4_mapped().is_none();
+        keyspace.content.filter(|_| self.config.services.iter().all(over_ipv6))
     }
 
     pub(crate) fn ticket(&mut self) -> Ticket {
@@ -231,7 +240,7 @@ impl Client {
         let mut aside = None;
         if pending.next == Cause::Silence {
             // Whoever goes by a map does not learn from silence what has become of a node.
-            pending.by_service |= pending.past && pending.op != Op::Mget;
+            pending.by_service |= pending.past && pending.op != Op::Mget && !pending.has_address();
             let moved = !pending.past && self.route.timed_out(now, pending.sent_at);
             self.counters.moves += u64::from(moved);
             aside = self.set_aside(seq, true);

@@ -476,7 +476,8 @@ mod tests {
     fn keys_are_dealt_to_datagrams_that_hold_them() {
         let (id, hot) = (KeyspaceId(1), HotPolicy::Off);
         let (name, kind) = ("k".into(), KeyspaceKind::Hash);
-        let keyspace = Arc::new(Keyspace { id, name, kind, seed: 1, replicas: 1, hot });
+        let keyspace =
+            Arc::new(Keyspace { id, name, kind, seed: 1, replicas: 1, hot, content: None });
         let short: Vec<Vec<u8>> = (0..40u8).map(|n| vec![n]).collect();
         let long: Vec<Vec<u8>> = (0..3).map(|n| vec![n; wire::KEY_MAX]).collect();
         let keys: Vec<&[u8]> = short.iter().chain(&short).chain(&long).map(Vec::as_slice).collect();

@@ -84,7 +84,7 @@ mod tests {
         // Of a range keyspace, because its match values are easily made up.
         let kind = KeyspaceKind::Range { prefix: Vec::new() };
         let (id, name, hot) = (KeyspaceId(1), "r".into(), HotPolicy::Off);
-        let keyspace = Keyspace { id, name, kind, seed: 0, replicas: 1, hot };
+        let keyspace = Keyspace { id, name, kind, seed: 0, replicas: 1, hot, content: None };
         let value = Value { value: Vec::new(), version: wire::Version::new(1), ..Value::default() };
         let half = |n: u8| u64::from_be_bytes([0, 0, 0, 0, 0, 0, 0, n]);
         let entry = |n: u8, low: u8| {

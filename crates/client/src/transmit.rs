@@ -1,6 +1,6 @@
 //! How copies of requests leave: by the service address, or past the switch, and when that is over.
 
-use crate::coordination::{Coordination, header_of, turn_of, unstamp};
+use crate::coordination::{Coordination, header_of, stamp_address, turn_of, unstamp};
 use crate::machine::Client;
 use crate::window::{Cause, Owner, Pending};
 use cluster::Mutant;
@@ -15,6 +15,10 @@ impl Client {
         let Some(pending) = self.window.get_mut(seq) else { return };
         if pending.op == Op::Mget && pending.copies > 0 && !repeats_hints {
             pending.ask_without_hints();
+        }
+        if pending.has_address() && pending.backoff > 0 {
+            // Silence may be that of a cache whose rule has outlived it.
+            pending.ask_at_home();
         }
         let header = header_of(&mut pending.datagram);
         header.set_seq(seq);
@@ -61,10 +65,9 @@ impl Client {
     /// Sends a copy past the switch, if it is to go there; gives the number of datagrams.
     pub(crate) fn send_past(&mut self, seq: u64) -> u64 {
         let Self { config, window, many, outbox, outdated, .. } = self;
-        let Some(Pending { owner, op, datagram, copies, by_service, .. }) = window.get_mut(seq)
-        else {
-            return 0;
-        };
+        let Some(pending) = window.get_mut(seq) else { return 0 };
+        let address = pending.next_address();
+        let Pending { owner, op, datagram, copies, by_service, .. } = pending;
         if *outdated || *by_service || *op == Op::Describe {
             return 0;
         }
@@ -73,7 +76,13 @@ impl Client {
             return many.get(ticket).map_or(0, |many| many.send(*part, turn, datagram, outbox));
         }
         match &config.coordination {
-            Coordination::Switch | Coordination::Assisted(_) => 0,
+            Coordination::Switch | Coordination::Assisted(_) => {
+                let Some(to) = address else { return 0 };
+                stamp_address(header_of(datagram));
+                wire::seal(datagram);
+                outbox.push_copy(to, datagram);
+                1
+            }
             Coordination::Client(routes) => routes.send(*op, routes.reply_to(), datagram, outbox),
             Coordination::Coordinators(all) => {
                 let Some(to) = turn_of(all, seq, *copies) else { return 0 };
@@ -103,7 +112,7 @@ impl Client {
         }
         let Some(pending) = self.window.get_mut(seq) else { return false };
         // The keys of a multiget are dealt anew as soon as there is a newer map.
-        let elsewhere = elsewhere && pending.op != Op::Mget;
+        let elsewhere = elsewhere && pending.op != Op::Mget && !pending.has_address();
         let news = (elsewhere || code == Code::NotHere) && !pending.by_service;
         pending.by_service |= news;
         news

@@ -8,10 +8,11 @@ use crate::many::Part;
 use crate::pace::{Path, Region, Way};
 use crate::scan::Ask;
 use crate::{IN_FLIGHT_MAX, StoreWords, Ticket};
+use cluster::{ContentRouting, KeyspaceId, Match};
 use machine::Instant;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
-use wire::{Fields as _, HEADER_LEN, Op, SinceBody, Version, flag};
+use wire::{ContentClass, Endpoint, Fields as _, HEADER_LEN, Op, SinceBody, Version, flag};
 
 /// One datagram that waits for its answer.
 #[derive(Debug)]
@@ -38,6 +39,8 @@ pub(crate) struct Pending {
     pub(crate) past: bool,
     /// Whether it goes by the service address, whoever coordinates.
     pub(crate) by_service: bool,
+    /// Where the content addresses of its keyspace are, if it goes to that of its key.
+    content: Option<ContentRouting>,
     /// Whether it was told that its key is delegated, and asked again at once.
     asked_delegated: bool,
     /// Retries granted although the budget was empty.
@@ -52,6 +55,9 @@ pub(crate) struct Pending {
     pub(crate) deadline: Instant,
     timer: Instant,
 }
+
+/// Copies that go to the content address of a key before one goes to the service address.
+const ADDRESS_TRIES: u32 = 2;
 
 /// Why a request is sent again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,6 +98,7 @@ impl Pending {
             store_refuses: None,
             past: false,
             by_service: false,
+            content: None,
             asked_delegated: false,
             granted: 0,
             started_at: never,
@@ -100,6 +107,28 @@ impl Pending {
             deadline: never,
             timer: never,
         }
+    }
+
+    /// The same for one that goes to the content address of its key, if there are any.
+    pub(crate) fn by_address(self, content: Option<ContentRouting>) -> Self {
+        Self { content, ..self }
+    }
+
+    /// Whether it goes to the content address of its key.
+    pub(crate) fn has_address(&self) -> bool {
+        self.content.is_some()
+    }
+
+    /// The content address that its next copy goes to. `None` if it has none, or when it is the
+    /// turn of the service address: if two copies were in vain, of every other one. Routes may be
+    /// wrong for long, and the switch know better; or be there without it.
+    pub(crate) fn next_address(&self) -> Option<Endpoint> {
+        let tries = self.backoff.saturating_add(self.agains);
+        let is_turn_of_service = tries >= ADDRESS_TRIES && tries.is_multiple_of(2);
+        let content = self.content.filter(|_| !is_turn_of_service && !self.by_service)?;
+        let header = self.datagram.first_chunk::<HEADER_LEN>()?;
+        let class = ContentClass::of(self.op, header.flags())?;
+        content.endpoint(class, KeyspaceId(header.keyspace()), Match(header.match_value()))
     }
 
     /// What its time depends on.

@@ -35,7 +35,7 @@ fn not_here(request: &[u8]) -> Vec<u8> {
 fn keyspace() -> Arc<Keyspace> {
     let kind = KeyspaceKind::Hash;
     let (id, hot) = (KeyspaceId(1), HotPolicy::Replicate);
-    Arc::new(Keyspace { id, name: "k".into(), kind, seed: 7, replicas: 1, hot })
+    Arc::new(Keyspace { id, name: "k".into(), kind, seed: 7, replicas: 1, hot, content: None })
 }
 
 #[test]

@@ -41,7 +41,8 @@ impl Script {
     fn start(&mut self) -> (Header, Vec<u8>) {
         let kind = KeyspaceKind::Hash;
         let (id, hot) = (KeyspaceId(1), HotPolicy::Replicate);
-        let keyspace = Keyspace { id, name: "k".into(), kind, seed: 7, replicas: 1, hot };
+        let keyspace =
+            Keyspace { id, name: "k".into(), kind, seed: 7, replicas: 1, hot, content: None };
         self.client.start(self.now, &Arc::new(keyspace), PUT).expect("there is room");
         self.sent()
     }

@@ -1,8 +1,8 @@
 //! Keyspaces, and what a key looks like to a switch.
 
-use crate::{HotPolicy, KeyspaceId, Match};
+use crate::{ContentRouting, HotPolicy, KeyspaceId, Match};
 use serde::{Deserialize, Serialize};
-use wire::PartKey;
+use wire::{ContentClass, Endpoint, PartKey};
 use xxhash_rust::xxh3::{xxh3_64_with_seed, xxh3_128_with_seed};
 
 /// A named set of keys with one way of spreading them over partitions.
@@ -21,6 +21,9 @@ pub struct Keyspace {
     /// What becomes of its hot keys.
     #[serde(default)]
     pub hot: HotPolicy,
+    /// Where the addresses of its keys are, if they have any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub content: Option<ContentRouting>,
 }
 
 /// How keys become match values (TurboKV section 4.1.1).
@@ -57,6 +60,19 @@ impl Keyspace {
     #[must_use]
     pub fn keyhash(&self, key: &[u8]) -> u64 {
         xxh3_64_with_seed(key, self.seed ^ u64::from(self.id.0).rotate_left(48))
+    }
+
+    /// Whether nodes beside the tail may have copies of its hot keys: somebody must choose among
+    /// them on the way, who knows how new they are. Whoever routes by addresses alone does not.
+    #[must_use]
+    pub fn copies_hot_keys(&self) -> bool {
+        self.hot.copies() && self.content.is_none()
+    }
+
+    /// The content address for what is wanted of a key, if there is one.
+    #[must_use]
+    pub fn content_address(&self, class: ContentClass, at: Match) -> Option<Endpoint> {
+        self.content?.endpoint(class, self.id, at)
     }
 
     /// Whether keys are kept in order.
@@ -103,6 +119,7 @@ mod tests {
             seed: 7,
             replicas: 1,
             hot: HotPolicy::Off,
+            content: None,
         }
     }
 

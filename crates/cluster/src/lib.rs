@@ -5,6 +5,7 @@
 
 mod cache;
 mod clock;
+mod content;
 mod fence;
 mod hot;
 mod ids;
@@ -25,6 +26,7 @@ mod versions;
 
 pub use cache::{CacheReport, CacheSpec, CacheTables, cache_of};
 pub use clock::{ClockAhead, ClockOrder};
+pub use content::ContentRouting;
 pub use fence::{Fence, Standby};
 pub use hot::{
     Delegation, HotCount, HotEntry, HotKey, HotOrder, HotPolicy, KeyName, Selection, bank,

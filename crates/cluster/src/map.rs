@@ -335,6 +335,9 @@ impl Map {
             if let KeyspaceKind::Range { prefix } = kind {
                 ensure!(prefix.len() <= wire::PREFIX_MAX, "prefix over {} bytes", wire::PREFIX_MAX);
             }
+            if let Some(content) = &keyspace.content {
+                content.check_keyspace(keyspace).map_err(MapError)?;
+            }
         }
         Ok(())
     }
@@ -381,6 +384,9 @@ impl Map {
             let mut parts = spaces.remove(&keyspace.id).unwrap_or_default();
             parts.sort_by_key(|p| p.first);
             check_cover(&keyspace.name, &parts)?;
+            if let Some(content) = &keyspace.content {
+                parts.iter().try_for_each(|it| content.check_partition(it)).map_err(MapError)?;
+            }
         }
         ensure!(spaces.is_empty(), "a partition names an unknown keyspace");
         Ok(())

@@ -28,6 +28,11 @@ pub enum Mutant {
     IgnoreEpoch,
     /// Node: serves on after its lease has ended.
     IgnoreLease,
+    /// Node: requests that pass no switch are served without the lease that they take.
+    TakeUnleased,
+    /// Node: whatever comes to the address of a key is for this node, though it is not the head or
+    /// the tail.
+    TrustRoutes,
     /// Node: a write of what is lent is committed before the cache has it.
     CommitBeforeCache,
     /// Node: what a cache may show already is read at the tail as it was before.
@@ -260,7 +265,7 @@ pub enum Mutant {
 
 impl Mutant {
     /// Every mutant.
-    pub const ALL: [Self; 119] = [
+    pub const ALL: [Self; 121] = [
         Self::ForgetRequests,
         Self::RetryElsewhere,
         Self::IgnoreBase,
@@ -270,6 +275,8 @@ impl Mutant {
         Self::SettleAlone,
         Self::IgnoreEpoch,
         Self::IgnoreLease,
+        Self::TakeUnleased,
+        Self::TrustRoutes,
         Self::DeleteAnyway,
         Self::ReadPending,
         Self::SplitBatch,

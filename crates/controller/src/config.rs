@@ -2,7 +2,8 @@
 
 use crate::saved::{FORMAT, Saved};
 use cluster::{
-    CacheSpec, ClusterId, KeyName, Map, MapError, NodeId, NodeSpec, Selection, Standby, Term,
+    CacheSpec, ClusterId, ContentRouting, KeyName, Map, MapError, NodeId, NodeSpec, Selection,
+    Standby, Term,
 };
 use machine::Instant;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -67,6 +68,8 @@ pub struct ControllerConfig {
     pub copy_bytes_per_s: u64,
     /// How switches choose among the nodes that hold copies of a hot key.
     pub hot_selection: Selection,
+    /// Where the content addresses of keys are, if they have any.
+    pub content: Option<ContentRouting>,
     /// Requests per second under which a node is never too busy.
     pub load_floor: u64,
     /// From so many bytes of keys and values on a partition is split.
@@ -243,6 +246,8 @@ impl ControllerConfig {
         state.map.nodes.sort_by_key(|n| n.id);
         state.map.caches.clone_from(&self.caches);
         state.map.caches.sort_by_key(|it| it.id);
+        let keyspaces = state.map.keyspaces.iter_mut().filter(|it| !it.is_ordered());
+        keyspaces.for_each(|it| it.content = self.content);
         let known = |id: &NodeId| state.map.nodes.iter().any(|n| n.id == *id);
         let controls = self.controls.iter().filter(|(id, _)| known(id));
         state.controls.extend(controls.map(|(id, at)| (*id, *at)));

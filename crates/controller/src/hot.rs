@@ -20,8 +20,8 @@ use crate::decisions::{Decisions, Level};
 use crate::members::{Members, Peer, Standing};
 use crate::saved::Saved;
 use cluster::{
-    HotEntry, HotKey, HotOrder, Incarnation, KeyName, KeyspaceId, Match, MaybeMutant, Member,
-    MemberReport, NodeId, NodeReport, Selection, SwitchCounters, is_plausible_revision,
+    HotEntry, HotKey, HotOrder, Incarnation, KeyName, Keyspace, KeyspaceId, Match, MaybeMutant,
+    Member, MemberReport, NodeId, NodeReport, Selection, SwitchCounters, is_plausible_revision,
 };
 pub(crate) use keys::named;
 use keys::{Key, Keys, generation};
@@ -411,7 +411,7 @@ pub(crate) fn told(members: &Members) -> Vec<HotKey> {
 
 /// Whether any key can be hot.
 pub(crate) fn is_wanted(state: &Saved) -> bool {
-    state.map.nodes.len() >= 2 && state.map.keyspaces.iter().any(|it| it.hot.copies())
+    state.map.nodes.len() >= 2 && state.map.keyspaces.iter().any(Keyspace::copies_hot_keys)
 }
 
 /// How soon each node is to be asked again, if not sooner for other reasons.

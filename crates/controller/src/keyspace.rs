@@ -3,7 +3,8 @@
 
 use crate::saved::Saved;
 use cluster::{
-    Epoch, HotPolicy, Keyspace, KeyspaceId, KeyspaceKind, Match, Member, NodeId, Partition,
+    ContentRouting, Epoch, HotPolicy, Keyspace, KeyspaceId, KeyspaceKind, Match, Member, NodeId,
+    Partition,
 };
 use cluster::{MapError, PartitionId};
 use machine::Instant;
@@ -149,12 +150,13 @@ impl std::error::Error for CreateError {}
 /// Partition ids run on from keyspace to keyspace, and partition i has the chain i-1, i, i+1, ...
 /// modulo the turns (TurboKV section 8): so over all keyspaces together each node is head, middle
 /// and tail of equally many for what it bears, give or take one. They send writes on before
-/// these are on their disks if all nodes can.
+/// these are on their disks if all nodes can. Its keys have
+/// content addresses, if any have and they are in no order.
 pub(crate) fn create(
     state: &mut Saved,
     spec: KeyspaceSpec,
     (nodes, turns): (usize, &[NodeId]),
-    sends_early: bool,
+    (sends_early, content): (bool, Option<ContentRouting>),
     now: Instant,
 ) -> Result<KeyspaceId, CreateError> {
     check(state, &spec, nodes)?;
@@ -165,6 +167,7 @@ pub(crate) fn create(
         seed: state.seed,
         replicas: spec.replicas,
         hot: spec.hot,
+        content: content.filter(|_| spec.kind == KeyspaceKind::Hash),
     };
     let firsts = firsts(&keyspace, &spec)?;
     let ends = firsts.iter().skip(1).map(|next| Match(next.0.saturating_sub(1)));

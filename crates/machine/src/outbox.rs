@@ -8,12 +8,21 @@ use wire::Endpoint;
 #[derive(Clone, Debug, Default)]
 pub struct Outbox {
     bytes: Vec<u8>,
-    queue: VecDeque<(Endpoint, Range<usize>)>,
+    queue: VecDeque<Waiting>,
+}
+
+#[derive(Clone, Debug)]
+struct Waiting {
+    from: Option<Endpoint>,
+    to: Endpoint,
+    bytes: Range<usize>,
 }
 
 /// One datagram to send, lent by the [`Outbox`] it waited in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Datagram<'a> {
+    /// Where from, if not from where its sender receives.
+    pub from: Option<Endpoint>,
     /// Where to.
     pub to: Endpoint,
     /// The UDP payload.
@@ -23,13 +32,23 @@ pub struct Datagram<'a> {
 impl Outbox {
     /// Queues whatever `write` appends to the buffer it is given.
     pub fn push(&mut self, to: Endpoint, write: impl FnOnce(&mut Vec<u8>)) {
+        self.push_from(None, to, write);
+    }
+
+    /// The same for a datagram that is to come from another address, if one is given.
+    pub fn push_from(
+        &mut self,
+        from: Option<Endpoint>,
+        to: Endpoint,
+        write: impl FnOnce(&mut Vec<u8>),
+    ) {
         if self.queue.is_empty() {
             self.bytes.clear();
         }
         let start = self.bytes.len();
         write(&mut self.bytes);
         assert!(self.bytes.len() >= start, "writers append");
-        self.queue.push_back((to, start..self.bytes.len()));
+        self.queue.push_back(Waiting { from, to, bytes: start..self.bytes.len() });
     }
 
     /// Queues a copy of these bytes.
@@ -39,9 +58,9 @@ impl Outbox {
 
     /// Takes the datagram that has waited longest.
     pub fn pop(&mut self) -> Option<Datagram<'_>> {
-        let (to, range) = self.queue.pop_front()?;
-        let payload = self.bytes.get(range).expect("ranges lie inside the buffer");
-        Some(Datagram { to, payload })
+        let Waiting { from, to, bytes } = self.queue.pop_front()?;
+        let payload = self.bytes.get(bytes).expect("ranges lie inside the buffer");
+        Some(Datagram { from, to, payload })
     }
 
     /// Moves everything that waits in `other` to the end of this queue.
@@ -51,8 +70,8 @@ impl Outbox {
             std::mem::swap(self, other);
             return;
         }
-        while let Some(Datagram { to, payload }) = other.pop() {
-            self.push_copy(to, payload);
+        while let Some(Datagram { from, to, payload }) = other.pop() {
+            self.push_from(from, to, |out| out.extend_from_slice(payload));
         }
     }
 

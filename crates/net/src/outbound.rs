@@ -9,8 +9,10 @@ use super::socket::KernelAddress;
 use super::{BATCH_MAX, Family, Socket};
 use nix::cmsg_space;
 use nix::errno::Errno;
+use nix::libc::{in6_addr, in6_pktinfo};
 use nix::sys::socket::{ControlMessage, MsgFlags, MultiHeaders, SockaddrIn, SockaddrIn6, sendmmsg};
 use std::io::IoSlice;
+use std::net::Ipv6Addr;
 use std::os::fd::{AsRawFd, RawFd};
 use wire::{Endpoint, Fields as _, HEADER_LEN, MAGIC, Op};
 
@@ -33,6 +35,8 @@ const _: () = assert!(BUFFER_SIZE >= wire::DATAGRAM_MAX);
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Queued {
+    /// What it is sent from, if that is said.
+    from: Option<Ipv6Addr>,
     to: Endpoint,
     /// Index of its buffer: the place in the batch that it was added at.
     buffer: u16,
@@ -78,6 +82,17 @@ impl Outbound {
     ///
     /// If the batch is full, or the datagram over `wire::DATAGRAM_MAX`: machines make none.
     pub fn push(&mut self, to: Endpoint, payload: &[u8]) {
+        self.push_from(None, to, payload);
+    }
+
+    /// The same for a datagram that is to come from another address of the socket's port, if one is
+    /// given: by a socket that receives [everywhere](Socket::bind_everywhere). Others send it from
+    /// their own.
+    ///
+    /// # Panics
+    ///
+    /// As [`push`](Self::push).
+    pub fn push_from(&mut self, from: Option<Endpoint>, to: Endpoint, payload: &[u8]) {
         assert!(payload.len() <= wire::DATAGRAM_MAX, "machines keep to the limit");
         let at = self.queued.len();
         let buffer = self.buffers.get_mut(at).expect("full batches are sent first");
@@ -86,7 +101,8 @@ impl Outbound {
         let fits = "batches and datagrams are short";
         let size = u16::try_from(payload.len()).expect(fits);
         let buffer = u16::try_from(at).expect(fits);
-        self.queued.push(Queued { to, buffer, size, rank: rank(payload, size) });
+        let from = from.map(|from| Ipv6Addr::from(from.addr));
+        self.queued.push(Queued { from, to, buffer, size, rank: rank(payload, size) });
     }
 
     /// Whether there is room for no more.
@@ -109,6 +125,9 @@ impl Outbound {
         queued.clear();
         let slices: Vec<IoSlice<'_>> =
             laid.iter().map(|it| IoSlice::new(it.bytes(buffers))).collect();
+        // Only the kernel says what others are sent from.
+        let source = socket.source();
+        laid.iter_mut().for_each(|it| it.from = source.and(it.from.or(source)));
         let (fd, can_segment) = (socket.as_raw_fd(), socket.can_segment());
         match family {
             Family::V4 => send_all::<SockaddrIn>(fd, laid, &slices, can_segment),
@@ -163,6 +182,8 @@ struct Call {
     messages: Vec<usize>,
     /// What the bundles among them are cut into; 0 if there are none.
     segment: u16,
+    /// What all of them are sent from, if that is said: one call can say no more than one.
+    from: Option<Ipv6Addr>,
 }
 
 /// Sends these, as few messages in few system calls, or as one message each if the kernel cuts none
@@ -201,7 +222,8 @@ impl Call {
     /// As many messages from the front on as one call can take; without bundles if the kernel can
     /// make none.
     fn of(queued: &[Queued], with_bundles: bool) -> Self {
-        let mut call = Self { messages: Vec::new(), segment: 0 };
+        let from = queued.first().and_then(|it| it.from);
+        let mut call = Self { messages: Vec::new(), segment: 0, from };
         let mut rest = queued;
         let mut largest_single = 0;
         while let Some(first) = rest.first() {
@@ -213,7 +235,7 @@ impl Call {
                 (_, 0) => largest_single <= first.size,
                 (_, segment) => first.size == segment,
             };
-            if !fits {
+            if !fits || first.from != from {
                 break;
             }
             if count > 1 {
@@ -254,14 +276,30 @@ impl Call {
         if messages.is_empty() {
             return Err(Errno::EAFNOSUPPORT);
         }
-        let extras = [ControlMessage::UdpGsoSegments(&self.segment)];
-        let extras = extras.get(..usize::from(self.segment > 0)).unwrap_or(&[]);
-        let control = (self.segment > 0).then(|| cmsg_space!(u16));
+        let source = source(self.from.unwrap_or(Ipv6Addr::UNSPECIFIED));
+        let extras = [
+            ControlMessage::Ipv6PacketInfo(&source),
+            ControlMessage::UdpGsoSegments(&self.segment),
+        ];
+        let said = usize::from(self.from.is_none())..1 + usize::from(self.segment > 0);
+        let extras = extras.get(said).unwrap_or(&[]);
+        // Exactly as much: the kernel would take what is left for a third one.
+        let control = match (self.from, self.segment) {
+            (None, 0) => None,
+            (None, _) => Some(cmsg_space!(u16)),
+            (Some(_), 0) => Some(cmsg_space!(in6_pktinfo)),
+            (Some(_), _) => Some(cmsg_space!(in6_pktinfo, u16)),
+        };
         let mut headers = MultiHeaders::preallocate(messages.len(), control);
         let sent =
             sendmmsg(fd, &mut headers, &messages, addresses, extras, MsgFlags::empty())?.count();
         Ok(self.messages.iter().take(sent).sum())
     }
+}
+
+/// As the kernel is told what to send from, on whichever interface leads there.
+fn source(addr: Ipv6Addr) -> in6_pktinfo {
+    in6_pktinfo { ipi6_addr: in6_addr { s6_addr: addr.octets() }, ipi6_ifindex: 0 }
 }
 
 /// How many from the front on go to one address and have one size, but for a last one that may be
@@ -274,7 +312,7 @@ fn alike(queued: &[Queued]) -> usize {
         size += usize::from(next.size);
         let fits = !ended && (1..=first.size).contains(&next.size) && size <= SEGMENTED_SIZE_MAX;
         ended |= next.size < first.size;
-        fits && next.to == first.to
+        fits && (next.to, next.from) == (first.to, first.from)
     };
     queued.iter().take(SEGMENTS_MAX).take_while(follows).count().max(1)
 }

@@ -3,7 +3,7 @@
 use nix::sys::socket::{SockaddrIn, SockaddrIn6, SockaddrLike, setsockopt, sockopt};
 use socket2::{Domain, Protocol, Type};
 use std::io;
-use std::net::{SocketAddr, SocketAddrV4, SocketAddrV6, UdpSocket};
+use std::net::{Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6, UdpSocket};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::sync::Once;
 use wire::Endpoint;
@@ -14,6 +14,8 @@ pub struct Socket {
     socket: UdpSocket,
     family: Family,
     local: SocketAddr,
+    /// What it sends from if nobody says, where it receives at all addresses.
+    source: Option<Ipv6Addr>,
     can_segment: bool,
     has_bundles: bool,
 }
@@ -37,6 +39,20 @@ impl Socket {
         Self::open(at, Sharing::Exclusive)
     }
 
+    /// Binds a socket that receives at this port of every address that leads to this machine, and
+    /// sends from whichever it is told, or else from this one, be they its interfaces' or not.
+    ///
+    /// # Errors
+    ///
+    /// If the address is not IPv6, or the port is taken at any address.
+    pub fn bind_everywhere(at: SocketAddrV6) -> io::Result<Self> {
+        let any = SocketAddr::from((Ipv6Addr::UNSPECIFIED, at.port()));
+        let mut socket = Self::open(any, Sharing::Everywhere)?;
+        socket.local.set_ip((*at.ip()).into());
+        socket.source = Some(*at.ip());
+        Ok(socket)
+    }
+
     /// Binds `count` sockets to one address; the kernel spreads datagrams over them by source.
     ///
     /// # Errors
@@ -58,7 +74,10 @@ impl Socket {
         let socket =
             socket2::Socket::new(Domain::for_address(at), Type::DGRAM, Some(Protocol::UDP))?;
         if family == Family::V6 {
-            socket.set_only_v6(false)?;
+            socket.set_only_v6(sharing == Sharing::Everywhere)?;
+        }
+        if sharing == Sharing::Everywhere {
+            socket.set_freebind_v6(true)?;
         }
         if sharing == Sharing::Group {
             socket.set_reuse_port(true)?;
@@ -78,7 +97,7 @@ impl Socket {
                 );
             });
         }
-        Ok(Self { socket, family, local, can_segment, has_bundles })
+        Ok(Self { socket, family, local, source: None, can_segment, has_bundles })
     }
 
     /// Has datagrams come one by one from now on, not in bundles. Who is to receive in bundles has
@@ -110,6 +129,11 @@ impl Socket {
     #[must_use]
     pub fn local(&self) -> SocketAddr {
         self.local
+    }
+
+    /// What it sends from if nobody says; `None` if that is not told to the kernel.
+    pub(super) fn source(&self) -> Option<Ipv6Addr> {
+        self.source
     }
 
     /// The kind of its addresses.
@@ -145,6 +169,8 @@ impl AsRawFd for Socket {
 enum Sharing {
     Exclusive,
     Group,
+    /// Nobody shares it, and it has all addresses.
+    Everywhere,
 }
 
 /// Bytes asked for each way: some thousand datagrams, a few milliseconds at full rate. More would

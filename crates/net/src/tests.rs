@@ -1,6 +1,7 @@
 //! Batches over loopback: nothing is changed, lost or mixed up on the way through our buffers.
 
 mod bundles;
+mod sources;
 
 use super::*;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};

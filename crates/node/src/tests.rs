@@ -103,6 +103,7 @@ impl Chain {
                 seed: 3,
                 replicas: 3,
                 hot: HotPolicy::default(),
+                content: None,
             }],
             partitions: vec![Partition {
                 id: PartitionId(1),

@@ -55,6 +55,7 @@ fn map() -> Map {
             seed: 3,
             replicas: 1,
             hot: HotPolicy::default(),
+            content: None,
         }],
         partitions: (0..PARTITIONS).map(partition).collect(),
     }

@@ -1,6 +1,7 @@
 //! One TOML file for all roles of a cluster, the same on every machine.
 
 mod check;
+mod content;
 mod form;
 #[cfg(test)]
 mod tests;
@@ -11,7 +12,8 @@ use crate::memory::{CacheMemory, MaxMemory};
 use crate::secret;
 use crate::store::{BackendUrl, EtcdUrl, SyncPolicy};
 use cluster::{
-    CacheId, CacheSpec, ClusterId, HotPolicy, KeyspaceKind, NodeId, NodeSpec, Selection,
+    CacheId, CacheSpec, ClusterId, ContentRouting, HotPolicy, KeyspaceKind, NodeId, NodeSpec,
+    Selection,
 };
 use controller::{ControllerConfig, KeyspaceSpec, LOAD_FLOOR, POLL_INTERVAL, SPLIT_BYTES};
 use serde::Deserialize;
@@ -37,6 +39,9 @@ pub struct Config {
     /// The caches.
     #[serde(rename = "cache", default)]
     pub caches: Vec<CacheSection>,
+    /// Where the content addresses of keys are, if clients are to send requests there.
+    #[serde(default)]
+    pub content: Option<ContentRouting>,
     /// The controller.
     pub controller: ControllerSection,
     /// Keyspaces that the controller creates when it first has all nodes. Changing one that
@@ -346,6 +351,7 @@ impl Config {
             overlap: Duration::ZERO,
             copy_bytes_per_s: self.controller.copy_bytes_per_s,
             hot_selection: Selection::default(),
+            content: self.content,
             load_floor: LOAD_FLOOR,
             split_bytes: SPLIT_BYTES,
         }

@@ -208,8 +208,8 @@ impl<D: Driven> EventLoop<D> {
 
     fn transmit(&mut self) {
         let mut unsent = 0;
-        while let Some(Datagram { to, payload }) = self.machine.poll_transmit() {
-            self.outbound.push(to, payload);
+        while let Some(Datagram { from, to, payload }) = self.machine.poll_transmit() {
+            self.outbound.push_from(from, to, payload);
             if self.outbound.is_full() {
                 unsent += self.outbound.send(&self.socket);
             }

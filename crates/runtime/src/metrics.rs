@@ -202,6 +202,7 @@ impl Samples {
         self.add_single(&metric::NODE_HOT_COPIES, nodes, |shard| shard.hot_copies as u64);
         self.add_single(&metric::NODE_LOANS, nodes, |shard| shard.counters.loans);
         self.add_single(&metric::NODE_PARKED, nodes, |shard| shard.counters.parked);
+        self.add_single(&metric::NODE_BY_ADDRESS, nodes, |shard| shard.counters.by_address);
         self.add_single(&metric::NODE_HOT_READS, nodes, |shard| shard.counters.hot_reads);
         self.add_single(&metric::NODE_HOT_DELEGATED_KEYS, nodes, |shard| {
             shard.hot_delegated_keys as u64

@@ -186,7 +186,10 @@ impl Server {
         let section = config.node(id).ok_or(StartError::UnknownNode(id))?;
         let storage = Storage::of(section);
         let reserve = Reserve::new(storage.files(section.shards));
-        let sockets = open_sockets(id, section.listen, section.shards)?;
+        let sockets = match (config.content, section.listen) {
+            (Some(_), SocketAddr::V6(at)) => vec![open_everywhere(format!("node {id}"), at)?],
+            (_, at) => open_sockets(id, at, section.shards)?,
+        };
         let memory = section.max_memory.of_each(1);
         let limits = NodeLimits { rate, memory };
         let disk = storage.disk(section.min_free_disk)?;
@@ -207,7 +210,13 @@ impl Server {
         let section = config.cache(id).ok_or(StartError::UnknownCache(id))?;
         let CacheSection { listen, admin, .. } = *section;
         let reserve = Reserve::new(FILES_OF_THREAD);
-        let driver = open_cache(id, listen, section.limits())?;
+        let driver = match (config.content, listen) {
+            (Some(_), SocketAddr::V6(at)) => {
+                let socket = open_everywhere(format!("cache {id}"), at)?;
+                start_cache(id, socket, section.limits())?
+            }
+            (_, at) => open_cache(id, at, section.limits())?,
+        };
         let roles = Roles { caches: vec![driver.handle()], ..Roles::default() };
         let admin = open_admin("cache", admin, roles.clone())?;
         tracing::info!(cache = %id, %listen, admin = %admin.local(), "cache started");
@@ -363,6 +372,11 @@ pub(crate) fn open_sockets(
     NodeDriver::bind(listen, shards).map_err(|why| StartError::Bind { role, at: listen, why })
 }
 
+/// Binds the socket of a role that receives at content addresses.
+fn open_everywhere(role: String, at: SocketAddrV6) -> Result<Socket, StartError> {
+    Socket::bind_everywhere(at).map_err(|why| StartError::Bind { role, at: at.into(), why })
+}
+
 /// Starts a node on these sockets, one for each shard.
 pub(crate) fn open_node(
     id: NodeId,
@@ -420,11 +434,19 @@ pub(crate) fn open_cache(
     listen: SocketAddr,
     limits: CacheLimits,
 ) -> Result<CacheDriver, StartError> {
-    CacheDriver::start(id, listen, limits, draw_incarnation()?).map_err(|why| StartError::Bind {
-        role: format!("cache {id}"),
-        at: listen,
-        why,
-    })
+    let bound = Socket::bind(listen);
+    let role = format!("cache {id}");
+    let socket = bound.map_err(|why| StartError::Bind { role, at: listen, why })?;
+    start_cache(id, socket, limits)
+}
+
+fn start_cache(
+    id: CacheId,
+    socket: Socket,
+    limits: CacheLimits,
+) -> Result<CacheDriver, StartError> {
+    let started = CacheDriver::start(id, socket, limits, draw_incarnation()?);
+    started.map_err(|why| StartError::Thread { role: format!("cache {id}"), why })
 }
 
 fn draw_store_id() -> Result<StoreId, StartError> {

@@ -169,6 +169,7 @@ impl Embedded {
             overlap: Duration::ZERO,
             copy_bytes_per_s: COPY_BYTES_PER_S,
             hot_selection: Selection::default(),
+            content: None,
             load_floor: LOAD_FLOOR,
             split_bytes: SPLIT_BYTES,
         };

@@ -21,6 +21,7 @@ mod outcome;
 mod profile;
 mod queue;
 mod role;
+mod routes;
 mod twins;
 mod world;
 

@@ -4,8 +4,10 @@
 use crate::clock::nanos;
 use crate::options::{Links, Options};
 use crate::role::{Cast, Role};
+use crate::routes::Routes;
 use machine::{Instant, Rng};
 use std::time::Duration;
+use wire::Endpoint;
 
 /// All links, one for each ordered pair of roles.
 pub(crate) struct Net {
@@ -13,6 +15,7 @@ pub(crate) struct Net {
     cast: Cast,
     behaviour: Links,
     links: Vec<Link>,
+    routes: Option<Routes>,
 }
 
 /// One direction between two roles.
@@ -39,6 +42,24 @@ impl Net {
             cast,
             behaviour: options.links,
             links: links(cast),
+            routes: options.content.then(|| {
+                let rng = Rng::new(options.seed).fork("routes");
+                Routes::new(rng, (cast.nodes, cast.caches), options.route_delay_max)
+            }),
+        }
+    }
+
+    /// The routers, if there are any.
+    pub(crate) fn routes(&mut self) -> Option<&mut Routes> {
+        self.routes.as_mut()
+    }
+
+    /// Where a datagram to this address comes that is sent now: a content address leads somewhere
+    /// or nowhere.
+    pub(crate) fn resolve(&mut self, now: Instant, to: Endpoint) -> Option<Endpoint> {
+        match self.routes.as_mut().filter(|routes| routes.lead(to)) {
+            Some(routes) => routes.resolve(now, to),
+            None => Some(to),
         }
     }
 
@@ -50,6 +71,7 @@ impl Net {
             ..Links::default()
         };
         self.links = links(self.cast);
+        self.routes.iter_mut().for_each(Routes::heal);
     }
 
     /// When a datagram sent now arrives, if it does.

@@ -35,6 +35,10 @@ pub struct Options {
     pub controllers: u16,
     /// Caches.
     pub caches: u16,
+    /// Whether keys of the hash keyspace have content addresses.
+    pub content: bool,
+    /// How long it takes at most until a route is what it is to be.
+    pub route_delay_max: Duration,
     /// Whether they share a store, as one in etcd, which says who leads. Else the next one begins
     /// when the one before it has ended.
     pub shared_store: bool,
@@ -278,6 +282,9 @@ impl fmt::Display for Options {
         writeln!(f, "  {}\n  {}\n  {}", self.load, self.links, self.faults)?;
         if self.caches > 0 {
             writeln!(f, "  {} caches", self.caches)?;
+        }
+        if self.content {
+            writeln!(f, "  content addresses, routes up to {:?} late", self.route_delay_max)?;
         }
         if self.old_nodes {
             writeln!(f, "  nodes begin as builds that wait for their disks before they send on")?;

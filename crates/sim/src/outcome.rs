@@ -63,6 +63,8 @@ pub struct Stats {
     pub spread: u64,
     /// Reads that caches answered.
     pub cached: u64,
+    /// Replies to requests that went to the content addresses of their keys.
+    pub by_address: u64,
     /// Writes of hot keys that were answered under delegations.
     pub delegated: u64,
     /// Delegations that controllers began.
@@ -117,6 +119,7 @@ impl Stats {
             interventions: self.interventions + other.interventions,
             spread: self.spread + other.spread,
             cached: self.cached + other.cached,
+            by_address: self.by_address + other.by_address,
             delegated: self.delegated + other.delegated,
             delegations_begun: self.delegations_begun + other.delegations_begun,
             delegations_ended: self.delegations_ended + other.delegations_ended,

@@ -4,6 +4,7 @@
 
 mod caches;
 mod clocks;
+mod content;
 mod disks;
 mod fences;
 mod hot;
@@ -113,6 +114,9 @@ profiles! {
     /// Caches hold the keys that are read most, crash, stop and go on, and anything fails
     /// meanwhile.
     Caches = "caches",
+    /// Requests go to the content addresses of their keys, by routes that are late and wrong, and
+    /// anything fails meanwhile.
+    Content = "content",
 }
 
 impl fmt::Display for Profile {
@@ -165,6 +169,7 @@ impl Options {
             Profile::Parts => draw.parts(&mut options),
             Profile::Replicas => draw.replicas(&mut options),
             Profile::Caches => draw.caches(&mut options),
+            Profile::Content => draw.content(&mut options),
         }
         options
     }
@@ -191,6 +196,8 @@ impl Draw {
             switches: self.pick(&[1, 2]),
             controllers: self.pick(&[1, 2]),
             caches: 0,
+            content: false,
+            route_delay_max: Duration::ZERO,
             shared_store: false,
             lease: Duration::from_millis(500),
             poll: Duration::from_millis(100),

@@ -41,6 +41,7 @@ mod tests {
                 seed,
                 replicas: 1,
                 hot: HotPolicy::Replicate,
+                content: None,
             };
             let [one, other] = twins(seed);
             assert_eq!(keyspace.keyhash(&one), keyspace.keyhash(&other));

@@ -10,7 +10,7 @@
 
 use crate::layout::{
     CONTENT_CLASS_BITS, CONTENT_KEYSPACE_BITS, CONTENT_MATCH_BITS, CONTENT_PREFIX_BITS,
-    ContentClass,
+    ContentClass, Op, flag,
 };
 use core::fmt;
 use core::net::Ipv6Addr;
@@ -41,6 +41,18 @@ impl ServicePrefix {
         let whole = bits & !(u128::MAX << PREFIX_SHIFT) == 0;
         let unicast = bits != 0 && !addr.is_multicast() && !addr.is_unicast_link_local();
         (whole && unicast).then_some(Self(bits))
+    }
+
+    /// The first 64 bits of its addresses, without class and keyspace.
+    #[must_use]
+    pub fn bits(self) -> u64 {
+        match_bits(self.0)
+    }
+
+    /// The prefix with these first bits of addresses, as of [`new`](Self::new).
+    #[must_use]
+    pub fn of_bits(bits: u64) -> Option<Self> {
+        Self::new(Ipv6Addr::from(u128::from(bits) << MATCH_SHIFT))
     }
 
     /// All of its addresses.
@@ -82,6 +94,23 @@ where
     T::Error: fmt::Debug,
 {
     T::try_from(bits & ((1 << count) - 1)).expect("so many bits fit")
+}
+
+impl ContentClass {
+    /// That of a request with these flags, or of its reply. `None` for what is not about one key
+    /// alone, and goes to no content address.
+    #[must_use]
+    pub const fn of(op: Op, flags: u8) -> Option<Self> {
+        match op {
+            Op::Get | Op::GetReply if flags & flag::AT_HOME != 0 => Some(Self::ReadAtHome),
+            Op::Get | Op::GetReply => Some(Self::Read),
+            Op::Put | Op::Del | Op::Cas | Op::Incr | Op::Batch | Op::Goodbye => Some(Self::Write),
+            Op::PutReply | Op::DelReply | Op::CasReply | Op::IncrReply | Op::BatchReply => {
+                Some(Self::Write)
+            }
+            _ => None,
+        }
+    }
 }
 
 /// What a content address says.

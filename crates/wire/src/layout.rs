@@ -938,6 +938,8 @@ pub mod hop_flag {
     pub const MISSED: u8 = 1 << 7;
     /// RANGE: the last piece the switch was allowed to make; the interval goes on after it.
     pub const CUT: u8 = 1 << 1;
+    /// With DIRECT, requests about one key: sent to the content address of the key, and stamped by nobody. Replies, and what goes down the chain: of such a request.
+    pub const BY_ADDRESS: u8 = 1 << 1;
 }
 
 /// A header as its author decides it: the fields in host order, without magic, version and tag, which [`write`](Self::write) and [`seal`](crate::seal) fill in.
@@ -1954,7 +1956,7 @@ impl BatchReplyBody {
     }
 }
 
-/// DESCRIBE reply: hash seed, keyspace id, kind (0 hash, 1 range). Then the common prefix.
+/// DESCRIBE reply: hash seed, keyspace id, kind (0 hash, 1 range, 2 hash with content addresses). Then the common prefix of a range keyspace, or where content addresses begin.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DescribeReplyBody {
     /// 8 bytes, big-endian on the wire.
@@ -1990,6 +1992,42 @@ impl DescribeReplyBody {
         crate::bytes::put::<0, 8, 11>(&mut out, self.seed.to_be_bytes());
         crate::bytes::put::<8, 2, 11>(&mut out, self.id.to_be_bytes());
         crate::bytes::put::<10, 1, 11>(&mut out, self.kind.to_be_bytes());
+        out
+    }
+}
+
+/// DESCRIBE reply of kind 2: the first 64 bits of a content address without class and keyspace, and the port of all.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ContentRoutingBody {
+    /// 8 bytes, big-endian on the wire.
+    pub prefix: u64,
+    /// 2 bytes, big-endian on the wire.
+    pub port: u16,
+}
+
+impl ContentRoutingBody {
+    /// Bytes on the wire.
+    pub const LEN: usize = 10;
+
+    /// Takes the fields off the front; `None` if there are too few bytes.
+    #[must_use]
+    pub fn split(bytes: &[u8]) -> Option<(Self, &[u8])> {
+        let (fixed, rest) = bytes.split_first_chunk::<10>()?;
+        Some((
+            Self {
+                prefix: u64::from_be_bytes(crate::bytes::get::<0, 8, 10>(fixed)),
+                port: u16::from_be_bytes(crate::bytes::get::<8, 2, 10>(fixed)),
+            },
+            rest,
+        ))
+    }
+
+    /// The fields as they stand on the wire.
+    #[must_use]
+    pub fn to_bytes(&self) -> [u8; 10] {
+        let mut out = [0; 10];
+        crate::bytes::put::<0, 8, 10>(&mut out, self.prefix.to_be_bytes());
+        crate::bytes::put::<8, 2, 10>(&mut out, self.port.to_be_bytes());
         out
     }
 }
@@ -4284,6 +4322,14 @@ pub mod metric {
         unit: None,
         labels: &["node"],
         help: "Requests that waited because a cache had not answered what its tail told it of their key.",
+    };
+    /// Requests that came to the content addresses of their keys, stamped by nobody.
+    pub const NODE_BY_ADDRESS: Metric = Metric {
+        name: "keyway_node_by_address",
+        kind: Kind::Counter,
+        unit: None,
+        labels: &["node"],
+        help: "Requests that came to the content addresses of their keys, stamped by nobody.",
     };
     /// 1 while every shard of the node has a lease, else 0: it then drops everything.
     pub const NODE_LEASED: Metric = Metric {

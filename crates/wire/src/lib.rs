@@ -56,8 +56,8 @@ pub use messages::{
 };
 pub use number::{DelegationId, DirectoryClock, Generation, LoanNumber, Revision, Version};
 pub use packet::{
-    NOBODY, Packet, chain_bytes, delegated_chain, emit, emit_mget, mget_len, push_mget_entry,
-    push_range_entry, readers_of,
+    NOBODY, Packet, chain_bytes, chain_of, delegated_chain, emit, emit_mget, mget_len,
+    push_mget_entry, push_range_entry, readers_of,
 };
 pub use result::ChainResult;
 pub use since::since_of;

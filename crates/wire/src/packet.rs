@@ -68,11 +68,7 @@ impl<'a> Packet<'a> {
 
     /// Ids of the stamped chain, head first.
     pub fn chain(&self) -> impl ExactSizeIterator<Item = u16> + use<> {
-        let (ids, len) = (self.header.chain(), usize::from(self.header.chain_len()));
-        (0..len).map(move |i| {
-            let at = |k: usize| ids.get(2 * i + k).copied().unwrap_or_default();
-            u16::from_be_bytes([at(0), at(1)])
-        })
+        chain_of(self.header.chain(), self.header.chain_len())
     }
 
     /// Of a PUT with the hop flag GRANTED: ids of the nodes beside the chain that it is copied
@@ -221,6 +217,14 @@ fn readers_in(ids: [u8; 2 * CHAIN_MAX], len: u8) -> impl Iterator<Item = u16> {
 /// Node id that no node has: in the chain of a PUT with the hop flag GRANTED, a place for a
 /// reader that there is none in.
 pub const NOBODY: u16 = u16::MAX;
+
+/// The ids that a header's `chain` names, of which so many are used: [`chain_bytes`] undone.
+pub fn chain_of(ids: [u8; 2 * CHAIN_MAX], len: u8) -> impl ExactSizeIterator<Item = u16> {
+    (0..usize::from(len)).map(move |i| {
+        let at = |k: usize| ids.get(2 * i + k).copied().unwrap_or_default();
+        u16::from_be_bytes([at(0), at(1)])
+    })
+}
 
 /// The chain of a PUT with the hop flag GRANTED as the header holds it: its nodes, then those
 /// that it is copied to, and [`NOBODY`] in the rest.

@@ -165,7 +165,7 @@ impl Asker {
     }
 
     fn send(&mut self) {
-        while let Some(Datagram { to, payload }) = self.client.poll_transmit() {
+        while let Some(Datagram { to, payload, .. }) = self.client.poll_transmit() {
             self.outbound.push(to, payload);
             if self.outbound.is_full() {
                 // What the kernel refuses is sent again like anything that gets lost.

@@ -180,6 +180,11 @@ fn stamp_direct(header: &mut [u8; HEADER_LEN], reply_to: Endpoint) {
     header.set_reply_port(reply_to.port);
 }
 
+/// Says that nobody has stamped it: it goes to the content address of its key.
+pub(crate) fn stamp_address(header: &mut [u8; HEADER_LEN]) {
+    header.set_hop_flags(hop_flag::DIRECT | hop_flag::BY_ADDRESS);
+}
+
 /// Takes off what was stamped: a switch stamps it anew.
 pub(crate) fn unstamp(header: &mut [u8; HEADER_LEN]) {
     header.set_partition(0);

@@ -65,7 +65,9 @@ impl Client {
             }
             let mut datagram = self.buffers.pop().unwrap_or_default();
             let (op, part) = many.deal(&mut datagram, now, self.config.client_id);
+            let keyspace = Arc::clone(&many.keyspace);
             let pending = Pending::new(Owner::Many(ticket, part), op, datagram);
+            let pending = pending.by_address(self.content_of(&keyspace));
             let seq = self.number(now, pending, now);
             if let Some(many) = self.many.get_mut(&ticket) {
                 many.in_flight.insert(seq);

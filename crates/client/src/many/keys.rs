@@ -151,7 +151,7 @@ mod tests {
         ) {
             let (id, hot) = (KeyspaceId(1), HotPolicy::Off);
             let (name, kind) = ("k".into(), KeyspaceKind::Hash);
-            let keyspace = Keyspace { id, name, kind, seed: 1, replicas: 1, hot };
+            let keyspace = Keyspace { id, name, kind, seed: 1, replicas: 1, hot, content: None };
             let keys = Keys::new(&keyspace, wanted.iter().map(Vec::as_slice));
             prop_assert!(keys.places().map(|it| keys.key(it)).eq(wanted.iter()));
             let mut distinct: Vec<&[u8]> = (0..keys.len()).map(|it| keys.key(it)).collect();
@@ -165,7 +165,7 @@ mod tests {
         ) {
             let (id, hot) = (KeyspaceId(1), HotPolicy::Off);
             let (name, kind) = ("k".into(), KeyspaceKind::Hash);
-            let keyspace = Keyspace { id, name, kind, seed: 1, replicas: 1, hot };
+            let keyspace = Keyspace { id, name, kind, seed: 1, replicas: 1, hot, content: None };
             let wanted: Vec<[u8; 1]> = wanted.into_iter().map(|byte| [byte]).collect();
             let mut keys = Keys::new(&keyspace, wanted.iter().map(<[u8; 1]>::as_slice));
             let mark = |key: &[u8]| (key[0] % 5, key[0]);

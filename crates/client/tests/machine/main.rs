@@ -35,7 +35,7 @@ struct Script {
 
 fn keyspace(kind: KeyspaceKind) -> Arc<Keyspace> {
     let (id, hot) = (KeyspaceId(1), HotPolicy::Off);
-    Arc::new(Keyspace { id, name: "k".into(), kind, seed: 7, replicas: 1, hot })
+    Arc::new(Keyspace { id, name: "k".into(), kind, seed: 7, replicas: 1, hot, content: None })
 }
 
 impl Script {
@@ -206,6 +206,7 @@ fn describe_gives_the_keyspace() {
         seed: 9,
         replicas: 0,
         hot: HotPolicy::default(),
+        content: None,
     };
     assert_eq!(script.outcome(), Some(Outcome::Done(Reply::Describe(want))));
 }

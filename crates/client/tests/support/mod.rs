@@ -44,6 +44,7 @@ pub(crate) fn range_keyspace(prefix: &[u8]) -> Keyspace {
         seed: 7,
         replicas: 1,
         hot: HotPolicy::default(),
+        content: None,
     }
 }
 

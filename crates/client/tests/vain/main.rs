@@ -24,7 +24,8 @@ fn not_found(request: &[u8]) -> Vec<u8> {
 fn a_second_answer_shows_that_a_copy_was_sent_in_vain_and_a_doubled_one_does_not() {
     let (id, kind) = (KeyspaceId(1), KeyspaceKind::Hash);
     let hot = HotPolicy::Off;
-    let keyspace = Arc::new(Keyspace { id, name: "k".into(), kind, seed: 7, replicas: 1, hot });
+    let keyspace =
+        Arc::new(Keyspace { id, name: "k".into(), kind, seed: 7, replicas: 1, hot, content: None });
     let mut client = Client::new(ClientConfig::new(SERVICE, 77), Rng::new(1));
     let mut now = Instant(1_000_000_000_000);
     let sent = |client: &mut Client| client.poll_transmit().expect("it asks").payload.to_vec();

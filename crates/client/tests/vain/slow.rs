@@ -41,7 +41,8 @@ struct World {
 impl World {
     fn new() -> Self {
         let (id, kind, hot) = (KeyspaceId(1), KeyspaceKind::Hash, HotPolicy::Off);
-        let keyspace = Keyspace { id, name: "k".into(), kind, seed: 7, replicas: 1, hot };
+        let keyspace =
+            Keyspace { id, name: "k".into(), kind, seed: 7, replicas: 1, hot, content: None };
         Self {
             client: Client::new(ClientConfig::new(SERVICE, 77), Rng::new(1)),
             keyspace: Arc::new(keyspace),

@@ -97,6 +97,8 @@ pub enum RemakeError {
     OtherNodes(PartitionId),
     /// Some node has that partition at another shard.
     OtherShards(PartitionId),
+    /// What comes of it would be no prefix of content addresses.
+    NoPrefix,
     /// Its chain, or that of the other, changes already, or takes a node in.
     Changing,
     /// This node is of a version that cannot.
@@ -125,6 +127,10 @@ impl fmt::Display for RemakeError {
                 f,
                 "has other nodes than partition {other}: move its replicas first (`keyway \
                  placement move`)"
+            ),
+            Self::NoPrefix => f.write_str(
+                "has content addresses: it is cut in the middle, or made one with the other half \
+                 of what was cut in the middle, so that each is a prefix",
             ),
             Self::OtherShards(other) => write!(
                 f,

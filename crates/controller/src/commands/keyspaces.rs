@@ -47,7 +47,7 @@ impl Controller {
             &mut self.ledger.state,
             spec,
             (nodes.len(), &turns),
-            sends_early,
+            (sends_early, self.config.content),
             now,
         )?;
         self.ledger.advance(

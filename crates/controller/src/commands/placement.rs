@@ -101,6 +101,9 @@ impl Controller {
         if at <= first || last < at {
             return refuse(RemakeError::Outside);
         }
+        if map.cuts(partition, vec![at]) != [at] {
+            return refuse(RemakeError::NoPrefix);
+        }
         self.refuse_to_remake(partition)?;
         if self.chains.parts_left(&self.ledger.state) == 0 {
             return refuse(RemakeError::Full);
@@ -144,6 +147,10 @@ impl Controller {
         };
         if !ends_before(one, other) && !ends_before(other, one) {
             return refuse(RemakeError::NotNeighbours(with));
+        }
+        let (first, last) = (one.first.min(other.first), one.last.max(other.last));
+        if !map.may_be_partition(one.keyspace, first, last) {
+            return refuse(RemakeError::NoPrefix);
         }
         self.refuse_to_remake(one)?;
         self.refuse_to_remake(other)?;

@@ -31,7 +31,7 @@ pub(crate) struct Seen<'a> {
 impl Seen<'_> {
     /// The keyspace, if its hot keys are to have copies.
     pub(super) fn keyspace(&self, id: KeyspaceId) -> Option<&Keyspace> {
-        let wanted = |it: &&Keyspace| it.id == id && it.hot.copies();
+        let wanted = |it: &&Keyspace| it.id == id && it.copies_hot_keys();
         self.keyspaces.iter().find(wanted)
     }
 

@@ -50,7 +50,8 @@ impl Scene<'_> {
             let open = it.open && !it.has_learner && !self.under_way.contains_key(&it.id);
             open && !self.rests(it.id) && (self.can_be_remade)(it)
         };
-        self.is_small_pair(quiet, (one, next)) && [one, next].into_iter().all(is_free)
+        let may_be_one = self.map.may_be_partition(one.keyspace, one.first, next.last);
+        self.is_small_pair(quiet, (one, next)) && may_be_one && [one, next].into_iter().all(is_free)
     }
 
     fn is_small_pair(&self, quiet: &Quiet, (one, next): (&Partition, &Partition)) -> bool {

@@ -123,7 +123,7 @@ impl Scene<'_> {
         let worth = usize::try_from(worth).unwrap_or(count);
         let least = worth.min(count / SIDE_PART).max(count / (2 * PARTS_MAX));
         let wanted = Wanted { parts: parts.clamp(2, PARTS_MAX), least };
-        cuts(points, (partition.first, partition.last), wanted)
+        self.map.cuts(partition, cuts(points, (partition.first, partition.last), wanted))
     }
 
     /// Partitions that hold more than they should, the largest first.
@@ -158,6 +158,6 @@ impl Scene<'_> {
         let parts = usize::try_from(parts).unwrap_or(PARTS_MAX);
         let least = (points.len() / SIDE_PART).min(points.len() / (2 * parts.max(1)));
         let wanted = Wanted { parts: parts.clamp(2, PARTS_MAX), least };
-        cuts(points, (partition.first, partition.last), wanted)
+        self.map.cuts(partition, cuts(points, (partition.first, partition.last), wanted))
     }
 }

@@ -40,6 +40,7 @@ fn config() -> ControllerConfig {
         overlap: Duration::ZERO,
         copy_bytes_per_s: 1 << 20,
         hot_selection: Selection::default(),
+        content: None,
         load_floor: crate::LOAD_FLOOR,
         split_bytes: crate::SPLIT_BYTES,
     }
@@ -76,6 +77,7 @@ fn record(id: u16, revision: u64, partitions: &[Partition]) -> NodeRecord {
         seed: SEED,
         replicas: 3,
         hot: cluster::HotPolicy::default(),
+        content: None,
     };
     let map = Map {
         revision: Revision::new(revision),

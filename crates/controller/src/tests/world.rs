@@ -66,6 +66,7 @@ pub(super) fn config(nodes: u16, switches: u8) -> ControllerConfig {
         overlap: Duration::ZERO,
         copy_bytes_per_s: crate::COPY_BYTES_PER_S,
         hot_selection: Selection::default(),
+        content: None,
         load_floor: crate::LOAD_FLOOR,
         split_bytes: crate::SPLIT_BYTES,
     }

@@ -213,6 +213,7 @@ mod tests {
             seed: 0,
             replicas: 1,
             hot: HotPolicy::Off,
+            content: None,
         };
         let names = |prefix| KeyNames::new(prefix, 16, 10).unwrap();
         Plan {

@@ -59,7 +59,8 @@ impl Replica {
         header: &Header,
         key: &[u8],
     ) {
-        let to_tail = header.flags & flag::AT_HOME != 0 || header.hop_flags & hop_flag::DIRECT != 0;
+        let past = header.hop_flags & (hop_flag::DIRECT | hop_flag::BY_ADDRESS) == hop_flag::DIRECT;
+        let to_tail = header.flags & flag::AT_HOME != 0 || past;
         if keyspace.hot != HotPolicy::Cache || to_tail {
             return;
         }

@@ -13,7 +13,7 @@ use crate::replica::lookup::Lookup;
 use crate::replica::read::handle_mget;
 use crate::replica::serve::{describe, serve};
 use crate::shard::context::Context;
-use crate::shard::reply::refuse;
+use crate::shard::reply::{came_by_address, refuse};
 use cluster::{KeyspaceId, NodeId, PartitionId};
 use machine::Instant;
 use wire::{Body, Code, DropReason, Endpoint, Header, HotCopy, Op, Packet, hop_flag};
@@ -50,10 +50,10 @@ impl<E: Engine> Node<E> {
         let Some(directory) = &self.directory else { return Err(DropReason::NotServing) };
         let direct = is_direct(op, &header);
         let mut ctx = self.shard.admit(directory, now, load, direct)?;
-        let header = answered_to(from, op, header);
         let missed = header.hop_flags & hop_flag::MISSED != 0 && op == Op::Get;
         let straight = op.is_chain() || direct || is_passed_on(&packet, &header);
         let from_cache = missed && directory.cache_at(from).is_some();
+        let header = if from_cache { header } else { answered_to(from, op, header) };
         if !straight && !from_cache && from != directory.switch {
             return Err(DropReason::NotFromSwitch);
         }
@@ -84,6 +84,12 @@ impl<E: Engine> Node<E> {
             return self.handle_message(now, load, from, &header, &body);
         }
         let mut lookup = Lookup { replicas: &mut self.replicas, ranges: &self.ranges };
+        let header = if came_by_address(op, &header) {
+            ctx.counters.by_address += 1;
+            lookup.stamp(op, &header)
+        } else {
+            header
+        };
         if parks(&mut ctx, &mut lookup, (&header, &body)) {
             let kept = ctx.lending.parked.push(now, from, load, datagram);
             return if kept { Ok(()) } else { Err(DropReason::QueueFull) };

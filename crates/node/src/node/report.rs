@@ -5,6 +5,7 @@ use crate::node::Node;
 use crate::node::syncs::Statement;
 use crate::replica::Replica;
 use crate::replica::copy::Copy;
+use crate::shard::cluster_view::ClusterView;
 use crate::shard::counters::Counters;
 use cluster::{NodeReport, PartitionId, ShardRecord, Stored, Volume};
 use machine::Instant;
@@ -43,10 +44,15 @@ impl<E: Engine> Node<E> {
             stored: self.stored(),
             samples: self.samples(now),
             clock: self.shard.ahead,
-            asked_directly: self.shard.direct.is_asked(now),
+            asked_directly: self.shard.direct.is_asked(now) || self.has_addresses(),
             // Whoever runs the node says so.
             leaving: false,
         }
+    }
+
+    /// Whether keys have content addresses, so that it is asked past the switch at any time.
+    fn has_addresses(&self) -> bool {
+        self.directory.as_ref().is_some_and(ClusterView::has_addresses)
     }
 
     /// What it says of itself once the turns that have ended are durable.

@@ -3,6 +3,7 @@
 use crate::replica::Replica;
 use cluster::{KeyspaceId, Match, PartitionId, RangeTable};
 use std::collections::BTreeMap;
+use wire::{ContentClass, Header, Op, hop_flag};
 
 /// The replicas as an MGET looks its keys up in them.
 pub(crate) struct Lookup<'a> {
@@ -16,5 +17,34 @@ impl Lookup<'_> {
         let partition = self.ranges.get(&keyspace)?.find(at)?;
         let replica = self.replicas.get_mut(partition)?;
         (replica.member.is_tail() && replica.member.partition.open).then_some(replica)
+    }
+
+    /// Stamps a request that came to its key's address as a switch would that knew of this node's
+    /// partitions alone, and as they are now. What lies in none of them is stamped for partition 0,
+    /// which nobody has.
+    pub(crate) fn stamp(&self, op: Op, request: &Header) -> Header {
+        let own = hop_flag::DIRECT | hop_flag::BY_ADDRESS;
+        let unstamped = Header {
+            hop_flags: request.hop_flags & (own | hop_flag::MISSED),
+            partition: 0,
+            epoch: 0,
+            chain: Default::default(),
+            chain_len: 0,
+            chain_pos: 0,
+            ..*request
+        };
+        let ranges = self.ranges.get(&KeyspaceId(request.keyspace));
+        let id = ranges.and_then(|ranges| ranges.find(Match(request.match_value)));
+        let Some(replica) = id.and_then(|id| self.replicas.get(id)) else { return unstamped };
+        let partition = &replica.member.partition;
+        let writes = ContentClass::of(op, request.flags) == Some(ContentClass::Write);
+        let (whole, tail) = (partition.chain.iter().copied(), partition.tail());
+        let (chain, chain_len) = if writes {
+            wire::chain_bytes(whole.map(|id| id.0))
+        } else {
+            wire::chain_bytes(tail.map(|id| id.0))
+        };
+        let (partition, epoch) = (partition.id.0, partition.epoch.0);
+        Header { partition, epoch, chain, chain_len, ..unstamped }
     }
 }

@@ -11,7 +11,7 @@ use crate::replica::judge::{entry, is_over, judge};
 use crate::replica::lookup::Lookup;
 use crate::replica::serve::matches_key;
 use crate::shard::context::Context;
-use crate::shard::reply::{refuse, reply_endpoint, reply_header, send, send_when};
+use crate::shard::reply::{refuse, reply_endpoint, reply_header, reply_source, send, send_when};
 use crate::shard::waits::Waits;
 use cluster::{Keyspace, KeyspaceId, Match, Mutant};
 use wire::{
@@ -55,6 +55,7 @@ impl Replica {
             }
         }
         let to = reply_endpoint(&header, ctx.directory);
+        let from = reply_source(&header, ctx.directory);
         if !to.is_set() {
             ctx.counters.count_drop(DropReason::BadReplyAddress);
             return;
@@ -73,7 +74,7 @@ impl Replica {
             KeyReply { version }.put(&mut header);
             if code.is_decided() {
                 let fixed = GetReplyBody { expiry_ms: entry.expiry_ms, now_ms: now.0 }.to_bytes();
-                out.push(to, |out| {
+                out.push_from(from, to, |out| {
                     wire::emit(out, &header, &[&fixed, entry.value]);
                 });
             }

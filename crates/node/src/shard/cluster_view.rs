@@ -54,6 +54,11 @@ impl ClusterView {
         self.keyspaces.get(&id)
     }
 
+    /// Whether keys of any keyspace have content addresses.
+    pub(crate) fn has_addresses(&self) -> bool {
+        self.keyspaces.values().any(|it| it.content.is_some())
+    }
+
     pub(crate) fn keyspace_named(&self, name: &[u8]) -> Option<&Keyspace> {
         self.keyspaces.values().find(|k| k.name.as_bytes() == name)
     }

@@ -48,6 +48,8 @@ pub struct Counters {
     pub loans: u64,
     /// `keyway_node_parked`.
     pub parked: u64,
+    /// `keyway_node_by_address`.
+    pub by_address: u64,
 }
 
 impl Default for Counters {
@@ -75,6 +77,7 @@ impl Default for Counters {
             hot_delegated_writes: 0,
             loans: 0,
             parked: 0,
+            by_address: 0,
         }
     }
 }

@@ -5,9 +5,11 @@ use crate::replica::sessions::outcome::Outcome;
 use crate::shard::cluster_view::ClusterView;
 use crate::shard::context::Context;
 use crate::shard::waits::Waits;
+use cluster::{KeyspaceId, Match};
 use wire::{
-    BatchReplyBody, Code, DelegatedReply, DelegationId, DropReason, Endpoint, Header, HotAnswer,
-    HotGet, IncrReplyBody, KeyReply, NoSession, NodeReply, Op, RangeInterval, Version, hop_flag,
+    BatchReplyBody, Code, ContentClass, DelegatedReply, DelegationId, DropReason, Endpoint, Header,
+    HotAnswer, HotGet, IncrReplyBody, KeyReply, NoSession, NodeReply, Op, RangeInterval, Version,
+    flag, hop_flag,
 };
 
 /// The header of an answer to `request`: what the protocol says is echoed, and the load report.
@@ -29,6 +31,7 @@ pub(crate) fn reply_header<E>(
         match_value: request.match_value,
         keyhash: request.keyhash,
         op: op.reply() as u8,
+        flags: said_in_address(op, request),
         keyspace: request.keyspace,
         client: request.client,
         seq: request.seq,
@@ -52,6 +55,28 @@ pub(crate) fn reply_endpoint(header: &Header, directory: &ClusterView) -> Endpoi
     }
 }
 
+/// The flags of a request that came to a content address which say to which.
+fn said_in_address(op: Op, request: &Header) -> u8 {
+    let says = op == Op::Get && came_by_address(op, request);
+    if says { request.flags & flag::AT_HOME } else { 0 }
+}
+
+/// Whether a request came to the content address of its key, stamped by nobody; or a reply is to
+/// one.
+pub(crate) fn came_by_address(op: Op, header: &Header) -> bool {
+    let both = hop_flag::DIRECT | hop_flag::BY_ADDRESS;
+    header.hop_flags & both == both && ContentClass::of(op, header.flags).is_some()
+}
+
+/// Where this node's reply comes from, if not from the node's own address: from where the request
+/// went to, so that it passes whoever lets only answers pass.
+pub(crate) fn reply_source(reply: &Header, directory: &ClusterView) -> Option<Endpoint> {
+    let op = Op::from_wire(reply.op).filter(|op| came_by_address(*op, reply))?;
+    let class = ContentClass::of(op, reply.flags)?;
+    let keyspace = directory.keyspace(KeyspaceId(reply.keyspace))?;
+    keyspace.content_address(class, Match(reply.match_value))
+}
+
 /// Sends an answer.
 pub(crate) fn send<E: Engine>(ctx: &mut Context<'_, E>, header: &Header, parts: &[&[u8]]) {
     send_when(ctx, header, parts, Waits::Turn);
@@ -71,8 +96,9 @@ pub(crate) fn send_when<E: Engine>(
         ctx.counters.count_reply(code);
     }
     let to = reply_endpoint(header, ctx.directory);
+    let from = reply_source(header, ctx.directory);
     if to.is_set() {
-        ctx.outbox(waits).push(to, |out| {
+        ctx.outbox(waits).push_from(from, to, |out| {
             wire::emit(out, header, parts);
         });
     } else {

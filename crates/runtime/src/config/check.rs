@@ -1,6 +1,7 @@
 //! What must hold between the parts of a configuration. Every problem is a sentence that says what
 //! to do.
 
+use super::content::check_content;
 use super::{
     CacheSection, Config, ControllerSection, EngineKind, KeyspaceForm, KeyspaceSection,
     NodeSection, Problems, SwitchSection,
@@ -21,6 +22,7 @@ pub(super) fn problems(config: &Config) -> Problems {
     config.nodes.iter().for_each(|node| check_node(node, &mut found));
     check_together(config, &mut found);
     check_caches(config, &mut found);
+    check_content(config, &mut found);
     check_admins(config, &mut found);
     check_directories(config, &mut found);
     check_backends(config, &mut found);

@@ -49,6 +49,51 @@ fn all_problems_are_told_at_once() {
     assert!(found[3].contains("replicas is 4: choose 1 to 3"));
 }
 
+/// The example over IPv6, with content addresses.
+fn with_content() -> Config {
+    let mut config = example();
+    let content = "prefix = \"fd00:6b77:1::/48\"\nport = 7800";
+    config.content = Some(toml::from_str(content).unwrap());
+    config.switches[0].service = "[fd00:1::1]:7700".parse().unwrap();
+    for (last, node) in (2_u16..).zip(&mut config.nodes) {
+        node.listen = format!("[fd00:1::{last}]:7800").parse().unwrap();
+        node.shards = 1;
+    }
+    config.keyspaces.retain(|it| it.kind == KeyspaceForm::Hash);
+    config
+}
+
+#[test]
+fn content_addresses_can_be_had() {
+    let config = with_content();
+    assert_eq!(config.check().0, [""; 0]);
+    assert_eq!(config.controller_config(ClusterId(1)).content, config.content);
+}
+
+#[test]
+fn each_mistake_about_content_addresses_is_found() {
+    type Change = fn(&mut Config);
+    let range = || example().keyspaces.into_iter().find(|it| it.kind == KeyspaceForm::Range);
+    let mistakes: [(Change, &str); 6] = [
+        (|it| it.nodes[1].listen.set_port(7801), "receives at the port that is there, 7800"),
+        (|it| it.nodes[1].listen = "10.0.0.1:7800".parse().unwrap(), "need IPv6"),
+        (|it| it.nodes[1].listen = "[fd00:6b77:1::5]:7800".parse().unwrap(), "outside of"),
+        (|it| it.nodes[0].shards = 2, "a node has one"),
+        (|it| it.keyspaces[0].partitions = Some(12), "a power of two"),
+        (|it| it.content.as_mut().unwrap().port = 0, "choose a port"),
+    ];
+    for (change, word) in mistakes {
+        let mut config = with_content();
+        change(&mut config);
+        let found = config.check().0;
+        assert!(found.iter().any(|it| it.contains(word)), "{word}: {found:#?}");
+    }
+    let mut config = with_content();
+    config.keyspaces.extend(range());
+    let found = config.check().0;
+    assert!(found.iter().any(|it| it.contains("keeps keys in order")), "{found:#?}");
+}
+
 #[test]
 fn each_mistake_is_found() {
     type Change = fn(&mut Config);

@@ -11,7 +11,6 @@ use cluster::{CacheId, CacheReport, CacheSpec, CacheTables, Incarnation};
 use machine::{Datagram, Instant};
 use node::TrackerConfig;
 use std::io;
-use std::net::SocketAddr;
 use std::time::Duration;
 use wire::DropReason;
 
@@ -75,20 +74,18 @@ struct Command {
 }
 
 impl CacheDriver {
-    /// Starts a cache that takes datagrams at this address.
+    /// Starts a cache that takes datagrams from this socket.
     ///
     /// # Errors
     ///
-    /// If the address cannot be bound or the thread not be started.
+    /// If the thread cannot be started.
     pub fn start(
         id: CacheId,
-        listen: SocketAddr,
+        socket: Socket,
         limits: CacheLimits,
         incarnation: Incarnation,
     ) -> io::Result<Self> {
-        let sockets = Socket::bind_group(listen, 1)?;
-        let overflow = Overflow::of(&sockets)?;
-        let socket = sockets.into_iter().next().expect("one was asked for");
+        let overflow = Overflow::of(std::slice::from_ref(&socket))?;
         let spec = CacheSpec { id, endpoint: socket.local().into(), shards: 1 };
         let CacheLimits { entries, bytes, rules_per_second } = limits;
         let config = CacheConfig {

@@ -72,7 +72,7 @@ impl Driven for Echo {
         let (to, payload) = self.ready.pop()?;
         self.note(Event::Sent);
         self.sending = payload;
-        Some(Datagram { to, payload: &self.sending })
+        Some(Datagram { from: None, to, payload: &self.sending })
     }
 
     fn count_unsent(&mut self, datagrams: u64) {

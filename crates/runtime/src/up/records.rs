@@ -42,6 +42,7 @@ pub fn records_of(data: &Path) -> Result<(ControllerConfig, Vec<NodeRecord>), St
         overlap: Duration::ZERO,
         copy_bytes_per_s: COPY_BYTES_PER_S,
         hot_selection: Selection::default(),
+        content: None,
         load_floor: LOAD_FLOOR,
         split_bytes: SPLIT_BYTES,
     };

@@ -58,7 +58,7 @@ fn name(engine: &mut impl Engine) {
 fn keyspace() -> Keyspace {
     let (id, hot) = (KeyspaceId(1), HotPolicy::Off);
     let (name, kind) = ("default".into(), KeyspaceKind::Hash);
-    Keyspace { id, name, kind, seed: 0, replicas: 1, hot }
+    Keyspace { id, name, kind, seed: 0, replicas: 1, hot, content: None }
 }
 
 fn key(bytes: &[u8]) -> KeyRef<'_> {

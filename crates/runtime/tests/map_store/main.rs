@@ -32,6 +32,7 @@ fn saved(nodes: u16) -> Saved {
         overlap: Duration::ZERO,
         copy_bytes_per_s: controller::COPY_BYTES_PER_S,
         hot_selection: cluster::Selection::default(),
+        content: None,
         load_floor: controller::LOAD_FLOOR,
         split_bytes: controller::SPLIT_BYTES,
     };

@@ -40,6 +40,7 @@ fn map() -> Map {
             seed: 7,
             replicas: 3,
             hot: HotPolicy::default(),
+            content: None,
         }],
         partitions: vec![Partition {
             grown: false,

@@ -60,6 +60,7 @@ fn map() -> Map {
             seed: 3,
             replicas: 2,
             hot,
+            content: None,
         }],
         partitions: vec![partition(1, 0, ALONE, &[1]), partition(2, ALONE + 1, u128::MAX, &[1, 2])],
         ..Map::default()

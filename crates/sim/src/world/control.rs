@@ -252,6 +252,9 @@ impl World {
                     pipeline.install(tables).expect("tables of a sound map");
                     if pipeline.revision() == tables.revision {
                         switch.installed = Some(tables.clone());
+                        if let Some(routes) = self.net.routes().filter(|_| tables.active) {
+                            routes.learn(self.now, tables);
+                        }
                     }
                 }
                 if let Some(lease) = lease {

@@ -16,6 +16,7 @@ use crate::options::Options;
 use crate::outcome::Stats;
 use crate::queue::Queue;
 use crate::role::{Cast, Role, cache_spec, node_spec, service};
+use crate::routes::content_routing;
 use cluster::{ClusterId, Incarnation, NodeId, Selection, StoreId, Superior, Term};
 use controller::{Controller, ControllerConfig, Saved};
 use machine::{Instant, Outbox, Rng};
@@ -211,6 +212,7 @@ impl World {
             overlap: Duration::ZERO,
             copy_bytes_per_s: self.options.copy_bytes_per_s,
             hot_selection: Selection::default(),
+            content: self.options.content.then(content_routing),
             load_floor: self.options.load_floor,
             split_bytes: self.options.split_bytes,
         }

@@ -6,10 +6,14 @@ use crate::clock::nanos;
 use crate::net::Net;
 use crate::queue::{Event, Queue};
 use crate::role::{Role, role_of, service};
-use cluster::{Mutant, NodeId, Partition, PartitionId};
+use crate::routes::content_routing;
+use cluster::{CacheId, KeyspaceId, Match, Mutant, NodeId, Partition, PartitionId};
 use machine::{Datagram, Instant};
 use std::time::Duration;
-use wire::{Code, DropReason, Endpoint, Fields as _, HEADER_LEN, Op, hop_flag};
+use wire::{
+    Body, CacheMessage, Code, ContentClass, DropReason, Endpoint, Fields as _, HEADER_LEN, Header,
+    Op, Packet, hop_flag,
+};
 
 impl World {
     pub(super) fn datagram_arrives(&mut self, from: Endpoint, to: Endpoint, bytes: Vec<u8>) {
@@ -32,6 +36,7 @@ impl World {
         let local = self.local(role);
         match role {
             Role::Switch(index) => {
+                self.tell_routers(from, &bytes);
                 if matches!(role_of(from), (Role::Node(_), _)) {
                     self.forge(to, &bytes);
                 } else {
@@ -40,6 +45,7 @@ impl World {
                 self.forward(index, local, from, &mut bytes);
             }
             Role::Client(index) => {
+                self.check_source(from, &bytes);
                 let index = usize::from(index);
                 let Some(actor) = self.actors.get_mut(index) else { return };
                 actor.machine.handle_packet(local, from, &bytes);
@@ -69,6 +75,34 @@ impl World {
         }
     }
 
+    /// What a cache says to the switch, the routers hear as well.
+    fn tell_routers(&mut self, from: Endpoint, bytes: &[u8]) {
+        let (Role::Cache(cache), Some(routes)) = (role_of(from).0, self.net.routes()) else {
+            return;
+        };
+        let packet = Packet::parse(bytes).ok();
+        let body = packet.and_then(|packet| packet.body().ok());
+        if let Some(Body::Cache(CacheMessage::Rules(rules))) = body {
+            routes.learn_rules(self.now, CacheId(cache), &rules);
+        }
+    }
+
+    /// Whoever was asked at a content address answers from one of that key, unless it knows nothing
+    /// of the keyspace.
+    fn check_source(&mut self, from: Endpoint, bytes: &[u8]) {
+        let Some(header) = bytes.first_chunk().map(Header::read) else { return };
+        let Some(op) = Op::from_wire(header.op) else { return };
+        let both = hop_flag::DIRECT | hop_flag::BY_ADDRESS;
+        let by_address = header.hop_flags & both == both && Code::says_decided(header.code);
+        let Some(class) = ContentClass::of(op, header.flags).filter(|_| by_address) else { return };
+        let (keyspace, at) = (KeyspaceId(header.keyspace), Match(header.match_value));
+        self.stats.by_address += 1;
+        let asked = content_routing().endpoint(class, keyspace, at);
+        if asked != Some(from) {
+            self.history.violation(format!("a {} from {from}, not {asked:?}", op.name()));
+        }
+    }
+
     fn forward(&mut self, index: u16, local: Instant, from: Endpoint, bytes: &mut [u8]) {
         self.damage_hints(bytes);
         let switch = self.switches.get_mut(usize::from(index));
@@ -82,14 +116,14 @@ impl World {
             self.history.violation(format!("switch {index} doubts what {from} says"));
         }
         let mut out = std::mem::take(&mut self.outbox);
-        while let Some(Datagram { mut to, payload }) = out.pop() {
+        while let Some(Datagram { mut to, payload, .. }) = out.pop() {
             self.stats.spread += u64::from(self.is_from_copy(payload));
             to = self.sent_astray_to_a_cache(to, payload);
             self.stats.delegated += u64::from(is_of_delegation(payload));
             if self.options.mutant == Some(Mutant::RetryElsewhere) {
                 to = self.lead_astray(to, payload);
             }
-            let datagram = Datagram { to, payload };
+            let datagram = Datagram { from: None, to, payload };
             let from = (Role::Switch(index), service(index));
             post(&mut self.net, &mut self.queue, self.now, from, datagram);
         }
@@ -211,8 +245,10 @@ pub(super) fn post(
     queue: &mut Queue,
     now: Instant,
     (role, from): (Role, Endpoint),
-    Datagram { to, payload }: Datagram<'_>,
+    Datagram { from: other, to, payload }: Datagram<'_>,
 ) {
+    let Some(to) = net.resolve(now, to) else { return };
+    let from = other.unwrap_or(from);
     let arrivals = net.carry(now, role, role_of(to).0);
     for at in arrivals.into_iter().flatten() {
         queue.schedule(at, Event::Datagram { from, to, bytes: payload.to_vec() });

@@ -92,7 +92,7 @@ impl World {
             // Those of a keyspace whose hot keys are off wait until they are not.
             let has_copies = |id| {
                 let mut keyspaces = saved.map.keyspaces.iter();
-                keyspaces.any(|it| it.id == id && it.hot.copies())
+                keyspaces.any(|it| it.id == id && it.copies_hot_keys())
             };
             saved.pins.iter().filter(move |pin| has_copies(pin.keyspace))
         });

@@ -39,7 +39,7 @@ static FLAG: [Flag; 15] = [
     Flag { name: "AT_HOME", bit: 7, ops: &[1, 6] },
 ];
 
-static HOP_FLAG: [Flag; 8] = [
+static HOP_FLAG: [Flag; 9] = [
     Flag { name: "DIRECT", bit: 0, ops: &[] },
     Flag { name: "HOT", bit: 2, ops: &[] },
     Flag { name: "NEWEST", bit: 3, ops: &[] },
@@ -48,6 +48,7 @@ static HOP_FLAG: [Flag; 8] = [
     Flag { name: "CROWDED", bit: 6, ops: &[] },
     Flag { name: "MISSED", bit: 7, ops: &[] },
     Flag { name: "CUT", bit: 1, ops: &[] },
+    Flag { name: "BY_ADDRESS", bit: 1, ops: &[] },
 ];
 
 pub(super) static HEADER: [Field; 42] = [
@@ -604,7 +605,7 @@ pub(super) static HEADER: [Field; 42] = [
     },
 ];
 
-pub(super) static FORMS: [Form; 51] = [
+pub(super) static FORMS: [Form; 52] = [
     Form {
         name: "put",
         fields: &[Field {
@@ -902,6 +903,32 @@ pub(super) static FORMS: [Form; 51] = [
                 name: "kind",
                 at: 10,
                 size: 1,
+                shown: Shown::Number,
+                when: &[],
+                count: None,
+                rest: None,
+            },
+        ],
+        kinds: &[],
+        then: &[],
+        tail: &[],
+    },
+    Form {
+        name: "content_routing",
+        fields: &[
+            Field {
+                name: "prefix",
+                at: 0,
+                size: 8,
+                shown: Shown::Hex,
+                when: &[],
+                count: None,
+                rest: None,
+            },
+            Field {
+                name: "port",
+                at: 8,
+                size: 2,
                 shown: Shown::Number,
                 when: &[],
                 count: None,
@@ -2734,13 +2761,13 @@ pub(super) static PAYLOADS: [Payload; 42] = [
         }],
         parts: &[
             Part {
-                what: What::Each { forms: &[&FORMS[47]], times: Some("count") },
+                what: What::Each { forms: &[&FORMS[48]], times: Some("count") },
                 when: &[],
                 having: &[],
                 unless: &[],
             },
             Part {
-                what: What::Each { forms: &[&FORMS[48]], times: Some("count") },
+                what: What::Each { forms: &[&FORMS[49]], times: Some("count") },
                 when: &[],
                 having: &[],
                 unless: &[],
@@ -2828,7 +2855,7 @@ pub(super) static PAYLOADS: [Payload; 42] = [
             delivered: None,
         }],
         parts: &[Part {
-            what: What::Each { forms: &[&FORMS[12]], times: None },
+            what: What::Each { forms: &[&FORMS[13]], times: None },
             when: &[],
             having: &[],
             unless: &[],
@@ -2846,9 +2873,9 @@ pub(super) static PAYLOADS: [Payload; 42] = [
             delivered: None,
         }],
         parts: &[
-            Part { what: What::Form(&FORMS[11]), when: &[], having: &[], unless: &[] },
+            Part { what: What::Form(&FORMS[12]), when: &[], having: &[], unless: &[] },
             Part {
-                what: What::Each { forms: &[&FORMS[14]], times: None },
+                what: What::Each { forms: &[&FORMS[15]], times: None },
                 when: &[],
                 having: &[("effect", &[7])],
                 unless: &[],
@@ -2860,7 +2887,7 @@ pub(super) static PAYLOADS: [Payload; 42] = [
                 unless: &[("effect", &[7])],
             },
             Part {
-                what: What::Form(&FORMS[16]),
+                what: What::Form(&FORMS[17]),
                 when: &[],
                 having: &[("effect", &[5])],
                 unless: &[],
@@ -2872,13 +2899,13 @@ pub(super) static PAYLOADS: [Payload; 42] = [
                 unless: &[],
             },
             Part {
-                what: What::Form(&FORMS[17]),
+                what: What::Form(&FORMS[18]),
                 when: &[],
                 having: &[("effect", &[6])],
                 unless: &[],
             },
             Part {
-                what: What::Form(&FORMS[45]),
+                what: What::Form(&FORMS[46]),
                 when: &[],
                 having: &[("effect", &[8])],
                 unless: &[],
@@ -2927,7 +2954,7 @@ pub(super) static PAYLOADS: [Payload; 42] = [
             zero: &[],
             delivered: None,
         }],
-        parts: &[Part { what: What::Form(&FORMS[13]), when: &[], having: &[], unless: &[] }],
+        parts: &[Part { what: What::Form(&FORMS[14]), when: &[], having: &[], unless: &[] }],
     },
     Payload {
         when: &[When {
@@ -2942,7 +2969,7 @@ pub(super) static PAYLOADS: [Payload; 42] = [
         }],
         parts: &[Part {
             what: What::Each {
-                forms: &[&FORMS[37], &FORMS[38], &FORMS[40], &FORMS[32], &FORMS[33], &FORMS[39]],
+                forms: &[&FORMS[38], &FORMS[39], &FORMS[41], &FORMS[33], &FORMS[34], &FORMS[40]],
                 times: None,
             },
             when: &[],
@@ -2962,7 +2989,7 @@ pub(super) static PAYLOADS: [Payload; 42] = [
             delivered: None,
         }],
         parts: &[
-            Part { what: What::Form(&FORMS[41]), when: &[], having: &[], unless: &[] },
+            Part { what: What::Form(&FORMS[42]), when: &[], having: &[], unless: &[] },
             Part {
                 what: What::Bytes { name: "key", len: None },
                 when: &[],
@@ -2983,7 +3010,7 @@ pub(super) static PAYLOADS: [Payload; 42] = [
             delivered: None,
         }],
         parts: &[
-            Part { what: What::Form(&FORMS[42]), when: &[], having: &[], unless: &[] },
+            Part { what: What::Form(&FORMS[43]), when: &[], having: &[], unless: &[] },
             Part {
                 what: What::Bytes { name: "last", len: None },
                 when: &[],
@@ -3004,7 +3031,7 @@ pub(super) static PAYLOADS: [Payload; 42] = [
             delivered: None,
         }],
         parts: &[
-            Part { what: What::Form(&FORMS[43]), when: &[], having: &[], unless: &[] },
+            Part { what: What::Form(&FORMS[44]), when: &[], having: &[], unless: &[] },
             Part {
                 what: What::Bytes { name: "key", len: Some("key_len") },
                 when: &[],
@@ -3031,7 +3058,7 @@ pub(super) static PAYLOADS: [Payload; 42] = [
             delivered: None,
         }],
         parts: &[
-            Part { what: What::Form(&FORMS[15]), when: &[], having: &[], unless: &[] },
+            Part { what: What::Form(&FORMS[16]), when: &[], having: &[], unless: &[] },
             Part {
                 what: What::Bytes { name: "key", len: Some("key_len") },
                 when: &[],
@@ -3058,7 +3085,7 @@ pub(super) static PAYLOADS: [Payload; 42] = [
             delivered: None,
         }],
         parts: &[
-            Part { what: What::Form(&FORMS[18]), when: &[], having: &[], unless: &[] },
+            Part { what: What::Form(&FORMS[19]), when: &[], having: &[], unless: &[] },
             Part {
                 what: What::Bytes { name: "key", len: Some("key_len") },
                 when: &[],
@@ -3079,7 +3106,7 @@ pub(super) static PAYLOADS: [Payload; 42] = [
             delivered: None,
         }],
         parts: &[
-            Part { what: What::Form(&FORMS[19]), when: &[], having: &[], unless: &[] },
+            Part { what: What::Form(&FORMS[20]), when: &[], having: &[], unless: &[] },
             Part {
                 what: What::Bytes { name: "key", len: Some("key_len") },
                 when: &[],
@@ -3106,7 +3133,7 @@ pub(super) static PAYLOADS: [Payload; 42] = [
             delivered: None,
         }],
         parts: &[
-            Part { what: What::Form(&FORMS[20]), when: &[], having: &[], unless: &[] },
+            Part { what: What::Form(&FORMS[21]), when: &[], having: &[], unless: &[] },
             Part {
                 what: What::Bytes { name: "key", len: Some("key_len") },
                 when: &[],
@@ -3127,7 +3154,7 @@ pub(super) static PAYLOADS: [Payload; 42] = [
             delivered: None,
         }],
         parts: &[
-            Part { what: What::Form(&FORMS[21]), when: &[], having: &[], unless: &[] },
+            Part { what: What::Form(&FORMS[22]), when: &[], having: &[], unless: &[] },
             Part {
                 what: What::Bytes { name: "key", len: Some("key_len") },
                 when: &[],
@@ -3148,7 +3175,7 @@ pub(super) static PAYLOADS: [Payload; 42] = [
             delivered: None,
         }],
         parts: &[
-            Part { what: What::Form(&FORMS[22]), when: &[], having: &[], unless: &[] },
+            Part { what: What::Form(&FORMS[23]), when: &[], having: &[], unless: &[] },
             Part {
                 what: What::Bytes { name: "key", len: Some("key_len") },
                 when: &[],
@@ -3175,7 +3202,7 @@ pub(super) static PAYLOADS: [Payload; 42] = [
             delivered: None,
         }],
         parts: &[
-            Part { what: What::Form(&FORMS[23]), when: &[], having: &[], unless: &[] },
+            Part { what: What::Form(&FORMS[24]), when: &[], having: &[], unless: &[] },
             Part {
                 what: What::Bytes { name: "key", len: Some("key_len") },
                 when: &[],
@@ -3214,7 +3241,7 @@ pub(super) static PAYLOADS: [Payload; 42] = [
             delivered: None,
         }],
         parts: &[
-            Part { what: What::Form(&FORMS[24]), when: &[], having: &[], unless: &[] },
+            Part { what: What::Form(&FORMS[25]), when: &[], having: &[], unless: &[] },
             Part {
                 what: What::Bytes { name: "key", len: Some("key_len") },
                 when: &[],
@@ -3258,7 +3285,7 @@ pub(super) static PAYLOADS: [Payload; 42] = [
             zero: &[],
             delivered: None,
         }],
-        parts: &[Part { what: What::Form(&FORMS[25]), when: &[], having: &[], unless: &[] }],
+        parts: &[Part { what: What::Form(&FORMS[26]), when: &[], having: &[], unless: &[] }],
     },
     Payload {
         when: &[When {
@@ -3271,7 +3298,7 @@ pub(super) static PAYLOADS: [Payload; 42] = [
             zero: &[],
             delivered: None,
         }],
-        parts: &[Part { what: What::Form(&FORMS[26]), when: &[], having: &[], unless: &[] }],
+        parts: &[Part { what: What::Form(&FORMS[27]), when: &[], having: &[], unless: &[] }],
     },
     Payload {
         when: &[When {
@@ -3285,7 +3312,7 @@ pub(super) static PAYLOADS: [Payload; 42] = [
             delivered: None,
         }],
         parts: &[
-            Part { what: What::Form(&FORMS[27]), when: &[], having: &[], unless: &[] },
+            Part { what: What::Form(&FORMS[28]), when: &[], having: &[], unless: &[] },
             Part {
                 what: What::Bytes { name: "key", len: Some("key_len") },
                 when: &[],
@@ -3312,7 +3339,7 @@ pub(super) static PAYLOADS: [Payload; 42] = [
             delivered: None,
         }],
         parts: &[
-            Part { what: What::Form(&FORMS[28]), when: &[], having: &[], unless: &[] },
+            Part { what: What::Form(&FORMS[29]), when: &[], having: &[], unless: &[] },
             Part {
                 what: What::Bytes { name: "key", len: Some("key_len") },
                 when: &[],
@@ -3333,7 +3360,7 @@ pub(super) static PAYLOADS: [Payload; 42] = [
             delivered: None,
         }],
         parts: &[
-            Part { what: What::Form(&FORMS[29]), when: &[], having: &[], unless: &[] },
+            Part { what: What::Form(&FORMS[30]), when: &[], having: &[], unless: &[] },
             Part {
                 what: What::Bytes { name: "key", len: Some("key_len") },
                 when: &[],
@@ -3354,7 +3381,7 @@ pub(super) static PAYLOADS: [Payload; 42] = [
             delivered: None,
         }],
         parts: &[Part {
-            what: What::Each { forms: &[&FORMS[30]], times: None },
+            what: What::Each { forms: &[&FORMS[31]], times: None },
             when: &[],
             having: &[],
             unless: &[],
@@ -3372,7 +3399,7 @@ pub(super) static PAYLOADS: [Payload; 42] = [
             delivered: None,
         }],
         parts: &[Part {
-            what: What::Each { forms: &[&FORMS[31]], times: None },
+            what: What::Each { forms: &[&FORMS[32]], times: None },
             when: &[],
             having: &[],
             unless: &[],
@@ -3437,7 +3464,7 @@ pub(super) static PAYLOADS: [Payload; 42] = [
             delivered: None,
         }],
         parts: &[Part {
-            what: What::Each { forms: &[&FORMS[49]], times: None },
+            what: What::Each { forms: &[&FORMS[50]], times: None },
             when: &[],
             having: &[],
             unless: &[],
@@ -3471,7 +3498,7 @@ pub(super) static PAYLOADS: [Payload; 42] = [
                 unless: &[],
             },
             Part {
-                what: What::Each { forms: &[&FORMS[50]], times: None },
+                what: What::Each { forms: &[&FORMS[51]], times: None },
                 when: &[],
                 having: &[],
                 unless: &[],

@@ -77,6 +77,7 @@ impl Rig {
             seed: 7,
             replicas: 1,
             hot: cluster::HotPolicy::Off,
+            content: None,
         };
         let cache = NetCache::new(SWITCH, Rng::new(1));
         Self { now, pipeline, cache, keyspace, home: Home::default(), seq: 0 }

@@ -40,6 +40,7 @@ pub(super) fn configuration(spec: &RackSpec) -> ControllerConfig {
         overlap: Duration::ZERO,
         copy_bytes_per_s: COPY_BYTES_PER_S,
         hot_selection: selection,
+        content: None,
         load_floor: spec.store.load_floor.unwrap_or(u64::MAX),
         split_bytes: spec.store.load_floor.map_or(u64::MAX, |_| SPLIT_BYTES),
     }

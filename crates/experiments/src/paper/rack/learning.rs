@@ -86,7 +86,7 @@ impl EveryRead {
         let mut payload = Vec::new();
         CacheReports::push(&mut payload, &report, key);
         let payload = &report_of(self.node, &payload);
-        net.post(now, at, Datagram { to: self.cache, payload });
+        net.post(now, at, Datagram { from: None, to: self.cache, payload });
     }
 }
 

@@ -54,7 +54,7 @@ impl Net {
 
     /// Keeps a datagram that is to go later.
     pub(super) fn keep(&mut self, from: Endpoint, datagram: Datagram<'_>) -> u32 {
-        let Datagram { to, payload } = datagram;
+        let Datagram { to, payload, .. } = datagram;
         let parcel = match self.free.pop() {
             Some(place) => place,
             None => {

@@ -303,7 +303,8 @@ fn keyspace(space: u16) -> (Keyspace, &'static [u128], u32) {
         None => KeyspaceKind::Hash,
     };
     let (id, name) = (KeyspaceId(*id), format!("k{id}"));
-    let keyspace = Keyspace { id, name, kind, seed: 7, replicas: 1, hot: HotPolicy::default() };
+    let keyspace =
+        Keyspace { id, name, kind, seed: 7, replicas: 1, hot: HotPolicy::default(), content: None };
     (keyspace, firsts, 1 + u32::try_from(before).expect("few partitions"))
 }
 

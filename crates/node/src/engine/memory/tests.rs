@@ -235,7 +235,7 @@ fn a_hashed_record_costs_about_100_bytes_beyond_key_and_value() {
 
 fn keyspace(kind: KeyspaceKind) -> Keyspace {
     let (id, name, hot) = (KeyspaceId(1), "k".into(), HotPolicy::default());
-    Keyspace { id, name, kind, seed: 0, replicas: 1, hot }
+    Keyspace { id, name, kind, seed: 0, replicas: 1, hot, content: None }
 }
 
 fn put(engine: &mut MemoryEngine, keyspace: &Keyspace, key: &[u8]) {

@@ -49,6 +49,7 @@ fn sound(node: &NodeHandle) -> Assignment {
         seed: 7,
         replicas: 2,
         hot: cluster::HotPolicy::Replicate,
+        content: None,
     };
     Assignment {
         caches: Vec::new(),

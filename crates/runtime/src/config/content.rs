@@ -1,0 +1,64 @@
+//! What content addresses ask of a cluster.
+
+use super::{Config, KeyspaceForm, KeyspaceSection, NodeSection};
+use cluster::ContentRouting;
+use std::net::{IpAddr, SocketAddr};
+
+pub(super) fn check_content(config: &Config, found: &mut Vec<String>) {
+    let Some(content) = &config.content else { return };
+    if content.port == 0 {
+        found.push("port in [content] is 0: choose a port".into());
+    }
+    for node in &config.nodes {
+        let NodeSection { id, listen, shards, .. } = node;
+        check_listen(content, &format!("node {id}"), *listen, found);
+        if *shards != 1 {
+            found.push(format!(
+                "node {id} has {shards} shards: with [content] a node has one, since all of its \
+                 addresses have one port; run more nodes, on machines or in network namespaces of \
+                 their own"
+            ));
+        }
+    }
+    for cache in &config.caches {
+        check_listen(content, &format!("cache {}", cache.id), cache.listen, found);
+    }
+    config.keyspaces.iter().for_each(|keyspace| check_keyspace(keyspace, found));
+}
+
+/// All receive at one port, each of them at all addresses of its machine.
+fn check_listen(content: &ContentRouting, name: &str, listen: SocketAddr, found: &mut Vec<String>) {
+    let IpAddr::V6(addr) = listen.ip() else {
+        found.push(format!("{name} is at {listen}: content addresses need IPv6 everywhere"));
+        return;
+    };
+    if listen.port() != content.port {
+        found.push(format!(
+            "{name} is at port {}: with [content] it receives at the port that is there, {}",
+            listen.port(),
+            content.port
+        ));
+    }
+    if content.prefix.addresses().holds(addr) {
+        found.push(format!(
+            "{name} is at {addr}, a content address: choose one outside of {}",
+            content.prefix
+        ));
+    }
+}
+
+fn check_keyspace(keyspace: &KeyspaceSection, found: &mut Vec<String>) {
+    let (name, partitions) = (&keyspace.name, keyspace.partitions());
+    if keyspace.kind == KeyspaceForm::Range {
+        found.push(format!(
+            "keyspace {name:?} keeps keys in order: its partitions are no prefixes of content \
+             addresses, and keys that differ late would share one; choose kind = \"hash\", or \
+             remove [content]"
+        ));
+    } else if !partitions.is_power_of_two() {
+        found.push(format!(
+            "keyspace {name:?} has {partitions} partitions: with [content] choose a power of two, \
+             so that each is a prefix of content addresses"
+        ));
+    }
+}
