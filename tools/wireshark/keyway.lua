@@ -463,6 +463,16 @@ local FORMS = {
     { name = "keyspace", at = 1, size = 2, shown = "number" },
     { name = "keyhash", at = 3, size = 8, shown = "hex" },
     len = 11,
+    kinds = { [0x00] = true, [0x01] = true },
+    parts = {},
+  },
+  ["cache_rule_placed"] = {
+    { name = "adds", at = 0, size = 1, shown = "number" },
+    { name = "keyspace", at = 1, size = 2, shown = "number" },
+    { name = "keyhash", at = 3, size = 8, shown = "hex" },
+    { name = "match_bits", at = 11, size = 8, shown = "hex" },
+    len = 19,
+    kinds = { [0x02] = true, [0x03] = true },
     parts = {},
   },
   ["copy_registration"] = {
@@ -892,7 +902,7 @@ local PAYLOADS = {
   {
     when = { { ops = { [0x5d] = true } }, },
     parts = {
-      { each = { "cache_rule" } },
+      { each = { "cache_rule", "cache_rule_placed" } },
     },
   },
   {

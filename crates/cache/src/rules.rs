@@ -10,7 +10,7 @@ use machine::Instant;
 use queue::Queue;
 use std::collections::VecDeque;
 use std::time::Duration;
-use wire::{CACHE_RULES_MAX, CacheRuleBody};
+use wire::{CACHE_RULES_MAX, CacheRule};
 
 /// How many rules a switch may be told to change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,7 +30,7 @@ pub(crate) struct Rules {
     /// The first change that the switch has not said to have, and those from there on that it was
     /// told.
     first: u64,
-    told: VecDeque<CacheRuleBody>,
+    told: VecDeque<CacheRule>,
     to_add: Queue<()>,
     /// With when each was found to be of no use.
     to_remove: Queue<Instant>,
@@ -115,7 +115,7 @@ impl Rules {
     }
 
     /// What to tell the switch now, if it is time to: stream, number of the first change, changes.
-    pub(crate) fn poll(&mut self, now: Instant) -> Option<(u64, u64, Vec<CacheRuleBody>)> {
+    pub(crate) fn poll(&mut self, now: Instant) -> Option<(u64, u64, Vec<CacheRule>)> {
         if now < self.next {
             return None;
         }
@@ -143,18 +143,18 @@ impl Rules {
 
     /// The next change, if one is allowed: a rule that has to go, one that is new, or one that may
     /// go.
-    fn next_change(&mut self, now: Instant) -> Option<CacheRuleBody> {
+    fn next_change(&mut self, now: Instant) -> Option<CacheRule> {
         self.allowed.checked_sub(1_000)?;
         let late = |(_, since): &(Rule, Instant)| *since + self.pace.remove_within <= now;
         let removed = if self.to_remove.first().is_some_and(late) || self.to_add.is_empty() {
-            self.to_remove.pop().map(|rule| (0, rule))
+            self.to_remove.pop().map(|rule| (false, rule))
         } else {
             None
         };
         let (adds, (keyspace, keyhash)) =
-            removed.or_else(|| self.to_add.pop().map(|rule| (1, rule)))?;
+            removed.or_else(|| self.to_add.pop().map(|rule| (true, rule)))?;
         self.allowed -= 1_000;
-        Some(CacheRuleBody { adds, keyspace: keyspace.0, keyhash })
+        Some(CacheRule { adds, keyspace: keyspace.0, keyhash, match_bits: None })
     }
 
     /// Changes that the switch has not said to have made.
@@ -191,8 +191,8 @@ mod tests {
         (Rules::new(now, pace), now)
     }
 
-    fn hashes(changes: &[CacheRuleBody]) -> Vec<(u8, u64)> {
-        changes.iter().map(|it| (it.adds, it.keyhash)).collect()
+    fn hashes(changes: &[CacheRule]) -> Vec<(u8, u64)> {
+        changes.iter().map(|it| (u8::from(it.adds), it.keyhash)).collect()
     }
 
     fn poll(rules: &mut Rules, now: Instant) -> (u64, Vec<(u8, u64)>) {

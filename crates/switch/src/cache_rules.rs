@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 use wire::{
-    CACHE_FILTER_WORDS, CACHE_RULE_BUCKET_LEN, CACHE_RULE_BUCKETS, CACHES_MAX, CacheRuleBody,
+    CACHE_FILTER_WORDS, CACHE_RULE_BUCKET_LEN, CACHE_RULE_BUCKETS, CACHES_MAX, CacheRule,
     CacheRules, KEYSPACE_WORDS,
 };
 
@@ -29,6 +29,21 @@ pub struct RuleTable {
     /// Until when the rules of each cache count, in the words of [`Instant`].
     until: [AtomicU64; CACHES_MAX],
     told: Mutex<Told>,
+    /// Who keeps them elsewhere as well.
+    watch: Option<Box<dyn RuleWatch>>,
+}
+
+/// Somebody who keeps elsewhere as well what rules there are, as in the routes of a router. Told in
+/// the order of the changes, of each before its cache is.
+pub trait RuleWatch: Debug + Send + Sync {
+    /// Reads of this key go to the cache from now on, or do not go there any more.
+    fn changed(&self, cache: CacheId, rule: &CacheRule);
+
+    /// The cache has no rules any more; others may follow.
+    fn forgotten(&self, cache: CacheId);
+
+    /// The cache was heard: its rules count until then.
+    fn heard(&self, cache: CacheId, until: Instant);
 }
 
 /// What rules lie in. All of it is zero at first.
@@ -187,7 +202,7 @@ fn filter_bit(rule: u64) -> usize {
 impl Default for RuleTable {
     fn default() -> Self {
         let until = array::from_fn(|_| AtomicU64::new(0));
-        Self { memory: OnceLock::new(), until, told: Mutex::default() }
+        Self { memory: OnceLock::new(), until, told: Mutex::default(), watch: None }
     }
 }
 
@@ -196,6 +211,12 @@ impl RuleTable {
     #[must_use]
     pub fn lying_in(memory: Box<dyn RuleMemory>) -> Self {
         Self { memory: OnceLock::from(memory), ..Self::default() }
+    }
+
+    /// No rules yet, and somebody who is told of all changes.
+    #[must_use]
+    pub fn watched_by(watch: Box<dyn RuleWatch>) -> Self {
+        Self { watch: Some(watch), ..Self::default() }
     }
 
     /// Which cache is said to hold this key.
@@ -239,8 +260,14 @@ impl RuleTable {
             if told.streams.iter().all(|stream| stream.rules == 0) {
                 self.forget_keyspaces();
             }
+            if let Some(watch) = &self.watch {
+                watch.forgotten(cache);
+            }
         }
         until.store((now + RULES_LAST).0, Ordering::Relaxed);
+        if let Some(watch) = &self.watch {
+            watch.heard(cache, now + RULES_LAST);
+        }
         if let Some(memory) = self.memory.get() {
             memory.heard(cache);
         }
@@ -250,6 +277,9 @@ impl RuleTable {
                 of.next += 1;
                 let more = self.apply(&mut told, cache, &change);
                 of.rules = of.rules.saturating_add_signed(more);
+                if let Some(watch) = self.watch.as_ref().filter(|_| more != 0) {
+                    watch.changed(cache, &change);
+                }
             }
         }
         *told.streams.get_mut(index)? = of;
@@ -264,7 +294,7 @@ impl RuleTable {
     }
 
     /// Makes a change; says how many rules the cache has more.
-    fn apply(&self, told: &mut Told, cache: CacheId, change: &CacheRuleBody) -> i64 {
+    fn apply(&self, told: &mut Told, cache: CacheId, change: &CacheRule) -> i64 {
         let memory = self.memory.get_or_init(|| Box::new(OwnMemory::new()));
         let keyspace = KeyspaceId(change.keyspace);
         let place = Place::of(keyspace, change.keyhash);
@@ -272,12 +302,12 @@ impl RuleTable {
         let buckets = || place.buckets.iter().filter_map(|at| memory.buckets().get(*at));
         let held = buckets().find_map(|bucket| bucket.slot_of(mine));
         match (held, change.adds) {
-            (Some(slot), 0) => {
+            (Some(slot), false) => {
                 take_out(memory.as_ref(), told, slot);
                 -1
             }
             // In the emptier one: then both are hardly ever full.
-            (None, 1) => {
+            (None, true) => {
                 let emptier = buckets().max_by_key(|bucket| bucket.room());
                 emptier.and_then(|bucket| bucket.slot_of(0)).map_or(0, |slot| {
                     Bit::of(memory.keyspaces(), keyspace.0.into()).set();
@@ -335,7 +365,8 @@ mod tests {
     fn changes(of: &[(u8, u64)]) -> Vec<u8> {
         let mut payload = Vec::new();
         for (adds, keyhash) in of {
-            let rule = CacheRuleBody { adds: *adds, keyspace: SPACE.0, keyhash: *keyhash };
+            let (adds, keyspace, keyhash) = (*adds == 1, SPACE.0, *keyhash);
+            let rule = CacheRule { adds, keyspace, keyhash, match_bits: Some(!keyhash) };
             CacheRules::push(&mut payload, &rule);
         }
         payload
@@ -393,6 +424,50 @@ mod tests {
         let later = late + RULES_LAST;
         assert_eq!(change(&rules, later, 0, (2, 0), &[]), Some(0), "its clock was set back");
         assert_eq!(rules.find(later, SPACE, 7), None);
+    }
+
+    /// Notes what it is told.
+    #[derive(Clone, Debug, Default)]
+    struct Notes(std::sync::Arc<Mutex<Vec<String>>>);
+
+    impl Notes {
+        fn add(&self, note: String) {
+            self.0.lock().expect("nobody panics").push(note);
+        }
+
+        fn take(&self) -> Vec<String> {
+            std::mem::take(&mut self.0.lock().expect("nobody panics"))
+        }
+    }
+
+    impl RuleWatch for Notes {
+        fn changed(&self, cache: CacheId, rule: &CacheRule) {
+            let CacheRule { adds, keyhash, match_bits, .. } = rule;
+            assert_eq!(*match_bits, Some(!keyhash));
+            self.add(format!("{cache}: {keyhash} {}", u8::from(*adds)));
+        }
+
+        fn forgotten(&self, cache: CacheId) {
+            self.add(format!("{cache}: nothing"));
+        }
+
+        fn heard(&self, cache: CacheId, until: Instant) {
+            self.add(format!("{cache}: until {}", until.0));
+        }
+    }
+
+    #[test]
+    fn who_watches_is_told_of_what_really_changes() {
+        let (notes, now) = (Notes::default(), Instant::from_unix_ms(1_000));
+        let rules = RuleTable::watched_by(Box::new(notes.clone()));
+        let heard = format!("2: until {}", (now + RULES_LAST).0);
+        change(&rules, now, 2, (5, 0), &[(1, 7), (1, 7), (0, 8), (1, 9), (0, 7)]);
+        let told = ["2: nothing", &heard, "2: 7 1", "2: 9 1", "2: 7 0"];
+        assert_eq!(notes.take(), told, "what was so already is no change");
+        change(&rules, now, 2, (4, 0), &[(1, 1)]);
+        assert_eq!(notes.take(), [""; 0], "that stream is over");
+        change(&rules, now, 2, (5, 4), &[(0, 7), (0, 9)]);
+        assert_eq!(notes.take(), [heard.as_str(), "2: 9 0"], "the other one was told again");
     }
 
     #[test]

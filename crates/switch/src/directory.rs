@@ -17,12 +17,12 @@
 //! clock of a later order had no grant to be found then, and will not be sent under a
 //! delegation any more.
 
-use crate::RuleTable;
 use crate::clock::{ClockReading, SharedClock};
 use crate::gate::OrderGate;
 use crate::grants::Grants;
 use crate::hot::HotTable;
 use crate::reports::Reports;
+use crate::{RuleTable, RuleWatch};
 use cluster::{
     ClusterId, HotOrder, Incarnation, InstallError, KeyspaceId, Lease, MaybeMutant, Mutant,
 };
@@ -60,6 +60,12 @@ impl Directory {
     #[must_use]
     pub fn remembering(incarnation: Incarnation, clients_max: usize) -> Self {
         Self::with(incarnation, Grants::remembering(clients_max))
+    }
+
+    /// The same whose rules of caches somebody keeps elsewhere as well.
+    #[must_use]
+    pub fn watched_by(incarnation: Incarnation, watch: Box<dyn RuleWatch>) -> Self {
+        Self { cached: RuleTable::watched_by(watch), ..Self::new(incarnation) }
     }
 
     fn with(incarnation: Incarnation, grants: Grants) -> Self {

@@ -44,7 +44,7 @@ mod shared;
 mod split;
 mod tables;
 
-pub use cache_rules::{RULES_LAST, RuleBucket, RuleMemory, RuleTable};
+pub use cache_rules::{RULES_LAST, RuleBucket, RuleMemory, RuleTable, RuleWatch};
 pub use clock::{ClockReading, SharedClock};
 pub use coherence::{CoherenceDirectory, HotRead, WriteRoute};
 pub use counters::{Counters, HotLoad, PartitionLoad};

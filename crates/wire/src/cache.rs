@@ -3,8 +3,8 @@
 use crate::body::{key_and_value, whole_key};
 use crate::layout::{
     CacheAnswerBody, CacheGrantBody, CacheLoanBody, CacheRecallBody, CacheRenewBody,
-    CacheReportBody, CacheRuleBody, CacheUpdateBody, Code, DATAGRAM_MAX, Fields, HEADER_LEN,
-    KEY_MAX, Op,
+    CacheReportBody, CacheRuleBody, CacheRulePlacedBody, CacheUpdateBody, Code, DATAGRAM_MAX,
+    Fields, HEADER_LEN, KEY_MAX, Op,
 };
 use alloc::vec::Vec;
 
@@ -140,6 +140,36 @@ impl<'a> CacheReports<'a> {
     }
 }
 
+/// A change of one rule.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CacheRule {
+    /// Whether reads of the key go to the cache from here on; else they go to its tail.
+    pub adds: bool,
+    /// The key's keyspace.
+    pub keyspace: u16,
+    /// The key's hash.
+    pub keyhash: u64,
+    /// The bits of its match value that stand in its content addresses, if it has any.
+    pub match_bits: Option<u64>,
+}
+
+/// What a changed rule of a key with a content address begins with, less 0 or 1.
+const PLACED: u8 = 2;
+
+impl CacheRule {
+    fn split(bytes: &[u8]) -> Option<(Self, &[u8])> {
+        if *bytes.first()? < PLACED {
+            let (body, rest) = CacheRuleBody::split(bytes)?;
+            let CacheRuleBody { adds, keyspace, keyhash } = body;
+            return Some((Self { adds: adds != 0, keyspace, keyhash, match_bits: None }, rest));
+        }
+        let (body, rest) = CacheRulePlacedBody::split(bytes)?;
+        let CacheRulePlacedBody { adds, keyspace, keyhash, match_bits } = body;
+        let adds = adds.checked_sub(PLACED).filter(|adds| *adds <= 1)? != 0;
+        Some((Self { adds, keyspace, keyhash, match_bits: Some(match_bits) }, rest))
+    }
+}
+
 /// The changes in a CACHE_RULES; there may be none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CacheRules<'a> {
@@ -147,28 +177,39 @@ pub struct CacheRules<'a> {
 }
 
 /// Changes that one CACHE_RULES can name.
-pub const CACHE_RULES_MAX: usize = (DATAGRAM_MAX - HEADER_LEN) / CacheRuleBody::LEN;
+pub const CACHE_RULES_MAX: usize = (DATAGRAM_MAX - HEADER_LEN) / CacheRulePlacedBody::LEN;
 
 impl<'a> CacheRules<'a> {
     fn parse(bytes: &'a [u8]) -> Option<Self> {
-        let rules = Self { bytes };
-        let whole = bytes.len().is_multiple_of(CacheRuleBody::LEN);
-        (whole && rules.iter().all(|rule| rule.adds <= 1)).then_some(rules)
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            (_, rest) = CacheRule::split(rest)?;
+        }
+        Some(Self { bytes })
     }
 
     /// The changes, in the order of the packet.
-    pub fn iter(&self) -> impl Iterator<Item = CacheRuleBody> + use<'a> {
+    pub fn iter(&self) -> impl Iterator<Item = CacheRule> + use<'a> {
         let mut rest = self.bytes;
         core::iter::from_fn(move || {
-            let (rule, after) = CacheRuleBody::split(rest)?;
+            let (rule, after) = CacheRule::split(rest)?;
             rest = after;
             Some(rule)
         })
     }
 
     /// Appends a change to a payload.
-    pub fn push(out: &mut Vec<u8>, rule: &CacheRuleBody) {
-        out.extend_from_slice(&rule.to_bytes());
+    pub fn push(out: &mut Vec<u8>, rule: &CacheRule) {
+        let CacheRule { adds, keyspace, keyhash, match_bits } = *rule;
+        let adds = u8::from(adds);
+        match match_bits {
+            None => out.extend_from_slice(&CacheRuleBody { adds, keyspace, keyhash }.to_bytes()),
+            Some(match_bits) => {
+                let adds = PLACED + adds;
+                let body = CacheRulePlacedBody { adds, keyspace, keyhash, match_bits };
+                out.extend_from_slice(&body.to_bytes());
+            }
+        }
     }
 }
 
@@ -200,12 +241,15 @@ mod tests {
     #[test]
     fn rules_are_read_as_they_were_written_and_only_known_ones() {
         let mut payload = Vec::new();
-        let rule = CacheRuleBody { adds: 1, keyspace: 3, keyhash: 9 };
-        CacheRules::push(&mut payload, &rule);
-        CacheRules::push(&mut payload, &CacheRuleBody { adds: 0, ..rule });
-        let parsed = CacheRules::parse(&payload).unwrap();
-        assert!(parsed.iter().eq([rule, CacheRuleBody { adds: 0, ..rule }]));
-        CacheRules::push(&mut payload, &CacheRuleBody { adds: 2, ..rule });
+        let rule = CacheRule { adds: true, keyspace: 3, keyhash: 9, match_bits: None };
+        let placed = CacheRule { match_bits: Some(5), ..rule };
+        let gone = |rule: CacheRule| CacheRule { adds: false, ..rule };
+        let rules = [rule, gone(placed), placed, gone(rule)];
+        rules.iter().for_each(|rule| CacheRules::push(&mut payload, rule));
+        assert!(CacheRules::parse(&payload).unwrap().iter().eq(rules));
+        assert_eq!(CacheRules::parse(&payload[1..]), None);
+        assert_eq!(CacheRules::parse(&payload[..payload.len() - 1]), None);
+        payload[0] = 4;
         assert_eq!(CacheRules::parse(&payload), None);
     }
 

@@ -84,7 +84,8 @@ impl ServicePrefix {
 }
 
 /// The bits of a match value that stand in addresses.
-fn match_bits(match_value: u128) -> u64 {
+#[must_use]
+pub fn match_bits(match_value: u128) -> u64 {
     u64::try_from(match_value >> MATCH_SHIFT).expect("so many bits fit")
 }
 

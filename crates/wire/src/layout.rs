@@ -2835,6 +2835,50 @@ impl CacheRuleBody {
     }
 }
 
+/// CACHE_RULES, for each rule that changes of a key that has a content address: 3 in place of 1, 2 in place of 0. Its match value begins with these bits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CacheRulePlacedBody {
+    /// 1 bytes, big-endian on the wire.
+    pub adds: u8,
+    /// 2 bytes, big-endian on the wire.
+    pub keyspace: u16,
+    /// 8 bytes, big-endian on the wire.
+    pub keyhash: u64,
+    /// 8 bytes, big-endian on the wire.
+    pub match_bits: u64,
+}
+
+impl CacheRulePlacedBody {
+    /// Bytes on the wire.
+    pub const LEN: usize = 19;
+
+    /// Takes the fields off the front; `None` if there are too few bytes.
+    #[must_use]
+    pub fn split(bytes: &[u8]) -> Option<(Self, &[u8])> {
+        let (fixed, rest) = bytes.split_first_chunk::<19>()?;
+        Some((
+            Self {
+                adds: u8::from_be_bytes(crate::bytes::get::<0, 1, 19>(fixed)),
+                keyspace: u16::from_be_bytes(crate::bytes::get::<1, 2, 19>(fixed)),
+                keyhash: u64::from_be_bytes(crate::bytes::get::<3, 8, 19>(fixed)),
+                match_bits: u64::from_be_bytes(crate::bytes::get::<11, 8, 19>(fixed)),
+            },
+            rest,
+        ))
+    }
+
+    /// The fields as they stand on the wire.
+    #[must_use]
+    pub fn to_bytes(&self) -> [u8; 19] {
+        let mut out = [0; 19];
+        crate::bytes::put::<0, 1, 19>(&mut out, self.adds.to_be_bytes());
+        crate::bytes::put::<1, 2, 19>(&mut out, self.keyspace.to_be_bytes());
+        crate::bytes::put::<3, 8, 19>(&mut out, self.keyhash.to_be_bytes());
+        crate::bytes::put::<11, 8, 19>(&mut out, self.match_bits.to_be_bytes());
+        out
+    }
+}
+
 /// CHAIN_COPY: kind 4: the registration of a hot key, with its generation. Then key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CopyRegistrationBody {

@@ -40,9 +40,9 @@ pub use batch::{ChainStep, ChainSteps, Change, Condition, Step, Steps, push_step
 pub use between::{Found, may_be_delegated};
 pub use big::PartKey;
 pub use body::{Body, Entry, Expect, MgetEntries, MgetKey, MgetKeys, New, RangeEntries};
-pub use cache::{CACHE_RULES_MAX, CacheMessage, CacheReports, CacheRules};
+pub use cache::{CACHE_RULES_MAX, CacheMessage, CacheReports, CacheRule, CacheRules};
 pub use content::{
-    AddressPrefix, ContentAddress, KeyspaceAddresses, NoServicePrefix, ServicePrefix,
+    AddressPrefix, ContentAddress, KeyspaceAddresses, NoServicePrefix, ServicePrefix, match_bits,
 };
 pub use copy::{CopyEntries, CopyEntry};
 pub use durable::{DURABLE_MAX, DurableVersions};

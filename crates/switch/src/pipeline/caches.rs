@@ -65,7 +65,7 @@ mod tests {
         PartitionId, SwitchControl as _, SwitchTables,
     };
     use std::net::SocketAddr;
-    use wire::{CacheRuleBody, CacheRules, Revision, flag};
+    use wire::{CacheRule, CacheRules, Revision, flag};
 
     const INCARNATION: Incarnation = Incarnation(5);
     const NOW: Instant = Instant::from_unix_ms(1_000);
@@ -124,7 +124,8 @@ mod tests {
 
     fn rule(pipeline: &mut Pipeline, from: u8, node: u16, adds: u8) -> Result<u64, DropReason> {
         let mut payload = Vec::new();
-        CacheRules::push(&mut payload, &CacheRuleBody { adds, keyspace: 0, keyhash: KEYHASH });
+        let change = CacheRule { adds: adds == 1, keyspace: 0, keyhash: KEYHASH, match_bits: None };
+        CacheRules::push(&mut payload, &change);
         let op = Op::CacheRules as u8;
         let header = Header { op, node, client: 9, seq: (1 - adds).into(), ..Header::default() };
         pass(pipeline, from, &header, &payload).map(|(to, answer)| {

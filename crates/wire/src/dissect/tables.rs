@@ -605,7 +605,7 @@ pub(super) static HEADER: [Field; 42] = [
     },
 ];
 
-pub(super) static FORMS: [Form; 52] = [
+pub(super) static FORMS: [Form; 53] = [
     Form {
         name: "put",
         fields: &[Field {
@@ -1602,7 +1602,51 @@ pub(super) static FORMS: [Form; 52] = [
                 rest: None,
             },
         ],
-        kinds: &[],
+        kinds: &[0, 1],
+        then: &[],
+        tail: &[],
+    },
+    Form {
+        name: "cache_rule_placed",
+        fields: &[
+            Field {
+                name: "adds",
+                at: 0,
+                size: 1,
+                shown: Shown::Number,
+                when: &[],
+                count: None,
+                rest: None,
+            },
+            Field {
+                name: "keyspace",
+                at: 1,
+                size: 2,
+                shown: Shown::Number,
+                when: &[],
+                count: None,
+                rest: None,
+            },
+            Field {
+                name: "keyhash",
+                at: 3,
+                size: 8,
+                shown: Shown::Hex,
+                when: &[],
+                count: None,
+                rest: None,
+            },
+            Field {
+                name: "match_bits",
+                at: 11,
+                size: 8,
+                shown: Shown::Hex,
+                when: &[],
+                count: None,
+                rest: None,
+            },
+        ],
+        kinds: &[2, 3],
         then: &[],
         tail: &[],
     },
@@ -2761,13 +2805,13 @@ pub(super) static PAYLOADS: [Payload; 42] = [
         }],
         parts: &[
             Part {
-                what: What::Each { forms: &[&FORMS[48]], times: Some("count") },
+                what: What::Each { forms: &[&FORMS[49]], times: Some("count") },
                 when: &[],
                 having: &[],
                 unless: &[],
             },
             Part {
-                what: What::Each { forms: &[&FORMS[49]], times: Some("count") },
+                what: What::Each { forms: &[&FORMS[50]], times: Some("count") },
                 when: &[],
                 having: &[],
                 unless: &[],
@@ -2905,7 +2949,7 @@ pub(super) static PAYLOADS: [Payload; 42] = [
                 unless: &[],
             },
             Part {
-                what: What::Form(&FORMS[46]),
+                what: What::Form(&FORMS[47]),
                 when: &[],
                 having: &[("effect", &[8])],
                 unless: &[],
@@ -2969,7 +3013,7 @@ pub(super) static PAYLOADS: [Payload; 42] = [
         }],
         parts: &[Part {
             what: What::Each {
-                forms: &[&FORMS[38], &FORMS[39], &FORMS[41], &FORMS[33], &FORMS[34], &FORMS[40]],
+                forms: &[&FORMS[39], &FORMS[40], &FORMS[42], &FORMS[34], &FORMS[35], &FORMS[41]],
                 times: None,
             },
             when: &[],
@@ -2989,7 +3033,7 @@ pub(super) static PAYLOADS: [Payload; 42] = [
             delivered: None,
         }],
         parts: &[
-            Part { what: What::Form(&FORMS[42]), when: &[], having: &[], unless: &[] },
+            Part { what: What::Form(&FORMS[43]), when: &[], having: &[], unless: &[] },
             Part {
                 what: What::Bytes { name: "key", len: None },
                 when: &[],
@@ -3010,7 +3054,7 @@ pub(super) static PAYLOADS: [Payload; 42] = [
             delivered: None,
         }],
         parts: &[
-            Part { what: What::Form(&FORMS[43]), when: &[], having: &[], unless: &[] },
+            Part { what: What::Form(&FORMS[44]), when: &[], having: &[], unless: &[] },
             Part {
                 what: What::Bytes { name: "last", len: None },
                 when: &[],
@@ -3031,7 +3075,7 @@ pub(super) static PAYLOADS: [Payload; 42] = [
             delivered: None,
         }],
         parts: &[
-            Part { what: What::Form(&FORMS[44]), when: &[], having: &[], unless: &[] },
+            Part { what: What::Form(&FORMS[45]), when: &[], having: &[], unless: &[] },
             Part {
                 what: What::Bytes { name: "key", len: Some("key_len") },
                 when: &[],
@@ -3399,7 +3443,7 @@ pub(super) static PAYLOADS: [Payload; 42] = [
             delivered: None,
         }],
         parts: &[Part {
-            what: What::Each { forms: &[&FORMS[32]], times: None },
+            what: What::Each { forms: &[&FORMS[32], &FORMS[33]], times: None },
             when: &[],
             having: &[],
             unless: &[],
@@ -3464,7 +3508,7 @@ pub(super) static PAYLOADS: [Payload; 42] = [
             delivered: None,
         }],
         parts: &[Part {
-            what: What::Each { forms: &[&FORMS[50]], times: None },
+            what: What::Each { forms: &[&FORMS[51]], times: None },
             when: &[],
             having: &[],
             unless: &[],
@@ -3498,7 +3542,7 @@ pub(super) static PAYLOADS: [Payload; 42] = [
                 unless: &[],
             },
             Part {
-                what: What::Each { forms: &[&FORMS[51]], times: None },
+                what: What::Each { forms: &[&FORMS[52]], times: None },
                 when: &[],
                 having: &[],
                 unless: &[],

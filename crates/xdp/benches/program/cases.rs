@@ -8,8 +8,8 @@ use cluster::{
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::ops::Range;
 use wire::{
-    CacheRuleBody, CacheRules, Code, DelegationId, Endpoint, Generation, Header, MgetKey, Op,
-    Revision, hop_flag,
+    CacheRule, CacheRules, Code, DelegationId, Endpoint, Generation, Header, MgetKey, Op, Revision,
+    hop_flag,
 };
 
 /// The service address.
@@ -62,7 +62,8 @@ pub(crate) const CACHE: CacheId = CacheId(1);
 pub(crate) fn rules(keys: Range<u32>) -> Vec<u8> {
     let mut payload = Vec::new();
     for key in keys.clone() {
-        let rule = CacheRuleBody { adds: 1, keyspace: 1, keyhash: scattered(key) };
+        let keyhash = scattered(key);
+        let rule = CacheRule { adds: true, keyspace: 1, keyhash, match_bits: None };
         CacheRules::push(&mut payload, &rule);
     }
     let mut out = Vec::new();

@@ -18,7 +18,7 @@ use switch::{Loads, Pipeline, RULES_LAST};
 use testkit::draw::{HASH, RANGE, any_draw, any_tables, datagram};
 use testkit::oracle::counts::Counts;
 use testkit::oracle::model::Sent;
-use wire::{CacheRuleBody, CacheRules, Endpoint, Header, Op, Revision, flag, hop_flag};
+use wire::{CacheRule, CacheRules, Endpoint, Header, Op, Revision, flag, hop_flag};
 use xdp::Program;
 
 const NOW: Instant = Instant::from_unix_ms(1_000);
@@ -146,7 +146,7 @@ fn answer(cache: u16) -> Header {
 fn rules(cache: u16, (client, seq): (u64, u64), changes: &[(u8, u64)]) -> Vec<u8> {
     let mut payload = Vec::new();
     for (adds, keyhash) in changes {
-        let rule = CacheRuleBody { adds: *adds, keyspace: 1, keyhash: *keyhash };
+        let rule = CacheRule { adds: *adds == 1, keyspace: 1, keyhash: *keyhash, match_bits: None };
         CacheRules::push(&mut payload, &rule);
     }
     let op = Op::CacheRules as u8;
@@ -420,8 +420,10 @@ fn drawn(dice: &mut Rng, streams: &mut [(u16, u64, u64); 2]) -> (Endpoint, Vec<u
                 _ => (*stream, *next),
             };
             let mut payload = Vec::new();
-            let adds = u8::from(dice.chance(3, 4));
-            CacheRules::push(&mut payload, &CacheRuleBody { adds, keyspace, keyhash });
+            let adds = dice.chance(3, 4);
+            let match_bits = dice.chance(1, 2).then(|| dice.next_u64());
+            let rule = CacheRule { adds, keyspace, keyhash, match_bits };
+            CacheRules::push(&mut payload, &rule);
             let op = Op::CacheRules as u8;
             let header = Header { op, node: *cache, client, seq, ..Header::default() };
             (from, bytes(&header, &payload))
