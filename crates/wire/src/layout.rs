@@ -99,6 +99,10 @@ pub const CONTENT_CLASS_BITS: usize = 4;
 pub const CONTENT_KEYSPACE_BITS: usize = 12;
 /// Last bits of a content address: the first bits of the match value.
 pub const CONTENT_MATCH_BITS: usize = 64;
+/// The protocol number of the routes that `keyway switch --plane routes` adds: by it routing daemons know them, and a later start those that a crash has left. No daemon of `rt_protos` has it.
+pub const ROUTE_PROTOCOL: usize = 107;
+/// The metric of these routes. A route of an operator for the same prefix with a lower one goes before them.
+pub const ROUTE_METRIC: usize = 7700;
 
 /// What a packet asks for or answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
