@@ -51,6 +51,9 @@ pub(crate) fn check_caches(nodes: &[NodeSpec], caches: &[CacheSpec]) -> Result<(
         if !ids.insert(id) {
             return Err(format!("cache {id} is there twice"));
         }
+        if usize::from(id.0) >= most {
+            return Err(format!("cache {id}: ids of caches are 0 to {}", most - 1));
+        }
         if !endpoint.is_set() {
             return Err(format!("cache {id} has no port"));
         }
@@ -151,6 +154,7 @@ mod tests {
         map(vec![cache(0, 9_000), cache(7, 9_001)]).check().unwrap();
         for (caches, why) in [
             (vec![cache(3, 9_000), cache(3, 9_001)], "cache 3 is there twice"),
+            (vec![cache(16, 9_000)], "cache 16: ids of caches are 0 to 15"),
             (vec![cache(3, 0)], "cache 3 has no port"),
             (vec![CacheSpec { shards: 0, ..cache(3, 9_000) }], "do not fit the ports"),
             (vec![CacheSpec { shards: 2, ..cache(3, u16::MAX) }], "do not fit the ports"),

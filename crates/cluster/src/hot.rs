@@ -35,6 +35,15 @@ impl HotPolicy {
             Self::Cache | Self::Off => false,
         }
     }
+
+    /// Whether caches may hold them.
+    #[must_use]
+    pub fn caches(self) -> bool {
+        match self {
+            Self::Cache => true,
+            Self::Replicate | Self::Reads | Self::Off => false,
+        }
+    }
 }
 
 /// How a switch chooses among the nodes that may answer (Pegasus section 6.4).

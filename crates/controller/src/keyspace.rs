@@ -76,6 +76,8 @@ pub enum CreateError {
     },
     /// No more keyspaces fit into the cluster.
     Keyspaces,
+    /// Caches are to hold its hot keys, and there is none.
+    NoCaches,
     /// Split keys of a hash keyspace, which has no order to split.
     SplitsOfHash,
     /// One split key fewer than partitions is needed.
@@ -116,6 +118,7 @@ impl fmt::Display for CreateError {
                 write!(f, "a keyspace has 1 replica or more; here {most} at most, one on each node")
             }
             Self::Keyspaces => write!(f, "there are {} keyspaces already", wire::KEYSPACES_MAX),
+            Self::NoCaches => f.write_str(NO_CACHES),
             Self::SplitsOfHash => f.write_str("a hash keyspace is split evenly, not at keys"),
             Self::SplitCount { found } => {
                 write!(f, "{found} split keys make {} partitions", found + 1)
@@ -143,6 +146,10 @@ impl fmt::Display for CreateError {
 }
 
 impl std::error::Error for CreateError {}
+
+/// What to do where caches are to hold hot keys, and there is none.
+pub(crate) const NO_CACHES: &str = "there is no cache to hold its hot keys: add a [[cache]] to the \
+                                    configuration and start it, or choose another hot";
 
 /// Adds the keyspace to the state, its partitions on so many nodes, which come in these turns
 /// (those of one speed in the order of their ids).
@@ -239,6 +246,9 @@ fn check(state: &Saved, spec: &KeyspaceSpec, nodes: usize) -> Result<(), CreateE
     let most = nodes.min(wire::CHAIN_MAX);
     if !(1..=most).contains(&usize::from(spec.replicas)) {
         return Err(CreateError::Replicas { most });
+    }
+    if spec.hot.caches() && state.map.caches.is_empty() {
+        return Err(CreateError::NoCaches);
     }
     Ok(())
 }

@@ -71,8 +71,9 @@ impl Heat {
         self.alerts
     }
 
-    /// A client asked for this key, and was served. The switch knows that it is hot, and counts it:
-    /// if it gets hotter here, or its reads have moved here, that is no news.
+    /// A client asked for this key, and was served. If it gets hotter here, or its reads have moved
+    /// here, that is no news: the switch knows that it is hot and counts it, or nobody could do
+    /// anything about it.
     pub(crate) fn see_hot(&mut self, keyspace: KeyspaceId, keyhash: u64, key: &[u8], of: Use) {
         self.quick.segment.see(keyspace, keyhash, key, of);
     }

@@ -427,6 +427,7 @@ async fn change(controller: ControllerHandle, change: Change) -> Response {
                 | CommandError::Move(..)
                 | CommandError::Remake(..)
                 | CommandError::UnknownKeyspace(_)
+                | CommandError::NoCaches(_)
                 | CommandError::HotIsOff(_)
                 | CommandError::PinsFull
                 | CommandError::PinnedTwin(_)

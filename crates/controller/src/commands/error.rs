@@ -1,5 +1,6 @@
 //! Why a command is not taken, and what to do about it.
 
+use crate::keyspace::NO_CACHES;
 use cluster::{MapError, Member, NodeId, PartitionId};
 use std::fmt;
 use wire::Endpoint;
@@ -52,6 +53,8 @@ pub enum CommandError {
         /// `wire::CHAIN_MAX` in all.
         most: usize,
     },
+    /// Caches are to hold the hot keys of this keyspace, and there is none.
+    NoCaches(String),
     /// Hot keys of this keyspace have no copies.
     HotIsOff(String),
     /// No key is as long as this one.
@@ -237,6 +240,7 @@ impl fmt::Display for CommandError {
             Self::Replicas { keyspace, replicas, most } => {
                 write!(f, "keyspace {keyspace:?} {}", why_not_so_many(*replicas, *most))
             }
+            Self::NoCaches(keyspace) => write!(f, "keyspace {keyspace:?}: {NO_CACHES}"),
             Self::HotIsOff(keyspace) => write!(
                 f,
                 "keyspace {keyspace:?} has its hot keys off: they have no copies (to turn them on: \

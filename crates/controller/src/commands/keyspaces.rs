@@ -89,6 +89,9 @@ impl Controller {
             let keyspace = name.to_owned();
             return Err(CommandError::Replicas { keyspace, replicas, most });
         }
+        if hot != was && hot.caches() && self.ledger.state.map.caches.is_empty() {
+            return Err(CommandError::NoCaches(name.to_owned()));
+        }
         let mut keyspaces = self.ledger.state.map.keyspaces.iter_mut();
         if let Some(keyspace) = keyspaces.find(|it| it.id == id) {
             (keyspace.replicas, keyspace.hot) = (replicas, hot);

@@ -204,6 +204,31 @@ fn caches_that_nobody_could_reach_are_refused() {
 }
 
 #[test]
+fn without_a_cache_no_keyspace_has_its_hot_keys_cached() {
+    let mut world = world(1, &[]);
+    let now = world.now;
+    let spec = crate::KeyspaceSpec { hot: HotPolicy::Cache, ..hash("b", 3, 1) };
+    let error = world.controller.create_keyspace(now, spec.clone()).unwrap_err();
+    assert!(error.to_string().contains("add a [[cache]]"), "{error}");
+    let alteration = crate::Alteration { hot: Some(HotPolicy::Cache), ..Default::default() };
+    let error = world.controller.alter_keyspace(now, "a", alteration).unwrap_err();
+    assert_eq!(error, CommandError::NoCaches("a".into()));
+    assert!(error.to_string().contains("add a [[cache]]"), "{error}");
+    world.restart(configured(1, &[2]));
+    world.settle();
+    let now = world.now;
+    world.controller.create_keyspace(now, spec).unwrap();
+    world.controller.alter_keyspace(now, "a", alteration).unwrap();
+    world.live();
+    // Whoever takes the last cache away may still alter the rest.
+    world.restart(configured(1, &[]));
+    world.settle();
+    let now = world.now;
+    let fewer = crate::Alteration { replicas: Some(2), hot: Some(HotPolicy::Cache) };
+    world.controller.alter_keyspace(now, "a", fewer).unwrap();
+}
+
+#[test]
 fn keys_that_caches_hold_are_never_hot_elsewhere() {
     let mut world = World::of(configured(1, &[2]));
     world.settle();

@@ -219,7 +219,7 @@ pub(crate) fn handle_mget<E: Engine>(
             answer.push(ctx, request, index, code, &Entry::default());
             continue;
         };
-        ctx.heat.see(keyspace.id, key.keyhash, key.key, Use::Read);
+        ctx.see_use(keyspace, key.keyhash, key.key, Use::Read);
         replica.asked.see(ctx.now, Match(key.match_value));
         replica.answer_mget_key(ctx, request, index, &at, key.key, &mut answer);
     }

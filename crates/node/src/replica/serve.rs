@@ -157,7 +157,7 @@ fn serve_known<E: Engine>(
         if op == Op::Get && header.hop_flags & hop_flag::HOT != 0 {
             ctx.heat.see_hot(keyspace.id, header.keyhash, key, of);
         } else {
-            ctx.heat.see(keyspace.id, header.keyhash, key, of);
+            ctx.see_use(keyspace, header.keyhash, key, of);
         }
     }
     if let Body::Batch(steps) = body {
@@ -166,7 +166,7 @@ fn serve_known<E: Engine>(
             let writes = step.change != Change::None;
             let of =
                 if writes && replica.is_hot(step.key) { Use::Step } else { Use::HomeOnlyWrite };
-            ctx.heat.see(keyspace.id, keyhash, step.key, of);
+            ctx.see_use(keyspace, keyhash, step.key, of);
         }
         return replica.handle_batch(ctx, header, steps);
     }

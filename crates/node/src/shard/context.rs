@@ -1,7 +1,7 @@
 //! What all replicas of a shard share, and what one of them works with while it handles a packet.
 
 use crate::engine::Engine;
-use crate::heat::Heat;
+use crate::heat::{Heat, Use};
 use crate::hot::Hot;
 use crate::lending::Lending;
 use crate::lending::tracker::TrackerConfig;
@@ -15,7 +15,7 @@ use crate::shard::room::Stock;
 use crate::shard::timers::Timers;
 use crate::shard::turn::Turn;
 use crate::shard::waits::{AgreedAtRisk, Waits};
-use cluster::{ClockAhead, Incarnation, MaybeMutant, Mutant, Tenure};
+use cluster::{ClockAhead, Incarnation, Keyspace, MaybeMutant, Mutant, Tenure};
 use machine::{Instant, Outbox, UnixMs};
 use wire::{DropReason, Room};
 
@@ -210,6 +210,16 @@ impl<E> Context<'_, E> {
             Waits::Late => self.late.as_deref_mut(),
         };
         (other.unwrap_or(self.out), self.engine)
+    }
+
+    /// A client asked for this key, and was served. Where no other node may have copies the
+    /// controller can do nothing about a burst, so it is not told at once.
+    pub(crate) fn see_use(&mut self, of: &Keyspace, keyhash: u64, key: &[u8], how: Use) {
+        if of.hot.copies() {
+            self.heat.see(of.id, keyhash, key, how);
+        } else {
+            self.heat.see_hot(of.id, keyhash, key, how);
+        }
     }
 
     /// A cache wants to be lent something, which takes a right that no fence ends.

@@ -350,6 +350,24 @@ fn a_node_tells_its_cache_each_second_which_keys_are_read_most() {
 }
 
 #[test]
+fn no_burst_alerts_the_controller_where_caches_are_to_hold_keys() {
+    let mut chain = chain(1);
+    let burst = |chain: &mut Chain| {
+        let before = chain.nodes[0].alerts();
+        (0..64).for_each(|_| drop(chain.get(b"k")));
+        for _ in 0..64 {
+            chain.put(b"k", b"much");
+        }
+        chain.nodes[0].alerts() - before
+    };
+    assert_eq!(burst(&mut chain), 0, "the controller can do nothing about it");
+    chain.map.keyspaces[0].hot = HotPolicy::Replicate;
+    chain.map.revision = Revision::new(3);
+    chain.install();
+    assert!(burst(&mut chain) > 0);
+}
+
+#[test]
 fn a_loaded_node_tells_its_cache_at_once_of_a_key_that_is_suddenly_read_much() {
     let mut chain = lent(3);
     chain.to_cache.clear();

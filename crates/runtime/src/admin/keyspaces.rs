@@ -32,7 +32,8 @@ pub(super) async fn create_keyspace(
                 CreateError::Exists
                 | CreateError::NodesUnknown(_)
                 | CreateError::Foreign(_)
-                | CreateError::Keyspaces => StatusCode::CONFLICT,
+                | CreateError::Keyspaces
+                | CreateError::NoCaches => StatusCode::CONFLICT,
                 CreateError::Name
                 | CreateError::Prefix
                 | CreateError::Partitions { .. }

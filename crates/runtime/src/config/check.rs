@@ -197,6 +197,9 @@ fn check_caches(config: &Config, found: &mut Vec<String>) {
     for (index, cache) in config.caches.iter().enumerate() {
         let CacheSection { id, listen, .. } = *cache;
         check_reachable(&format!("listen of cache {id}"), listen, found);
+        if usize::from(id) >= most {
+            found.push(format!("cache {id}: choose an id from 0 to {}", most - 1));
+        }
         if !(1..=CACHE_ENTRIES_MAX).contains(&cache.entries) || cache.rules_per_second == 0 {
             found.push(format!(
                 "cache {id} holds {} keys and changes {} rules a second: choose 1 to \
@@ -302,7 +305,7 @@ fn check_keyspace(
     keyspace: &KeyspaceSection,
     found: &mut Vec<String>,
 ) {
-    let KeyspaceSection { name, kind, prefix, replicas, splits, .. } = keyspace;
+    let KeyspaceSection { name, kind, prefix, replicas, splits, hot, .. } = keyspace;
     let partitions = keyspace.partitions();
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte);
     if !(1..=wire::NAME_MAX).contains(&name.len()) || !name.bytes().all(plain) {
@@ -331,6 +334,12 @@ fn check_keyspace(
     if *kind == KeyspaceForm::Hash && !(prefix.is_empty() && splits.is_empty()) {
         found.push(format!(
             "keyspace {name:?}: prefix and splits are for kind = \"range\": remove them"
+        ));
+    }
+    if hot.caches() && config.caches.is_empty() {
+        found.push(format!(
+            "keyspace {name:?}: there is no cache to hold its hot keys: add a [[cache]], or choose \
+             another hot"
         ));
     }
     if !splits.is_empty() && u32::try_from(splits.len()).ok() != partitions.checked_sub(1) {

@@ -97,7 +97,7 @@ fn each_mistake_about_content_addresses_is_found() {
 #[test]
 fn each_mistake_is_found() {
     type Change = fn(&mut Config);
-    let mistakes: [(Change, &str); 42] = [
+    let mistakes: [(Change, &str); 44] = [
         (|it| it.switches[0].service.set_port(0), "port 0"),
         (|it| it.switches[0].service.set_ip([0; 4].into()), "wildcard"),
         (|it| it.switches.clear(), "describe 1 to 64"),
@@ -138,6 +138,8 @@ fn each_mistake_is_found() {
             |it| it.caches = vec![CacheSection { admin: it.nodes[0].admin, ..cache(1) }],
             "node 1 and cache 1 share the admin address",
         ),
+        (|it| it.caches = vec![cache(16)], "cache 16: choose an id from 0 to 15"),
+        (|it| it.keyspaces[0].hot = HotPolicy::Cache, "there is no cache to hold its hot keys"),
         (|it| it.keyspaces[0].name = "a b".into(), "choose a name"),
         (|it| it.keyspaces[0].name = "users".into(), "more than once"),
         (|it| it.keyspaces[0].prefix = "x".into(), "are for kind"),

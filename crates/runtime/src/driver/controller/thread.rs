@@ -411,6 +411,7 @@ fn is_in_the_way_for_now(why: &CreateError) -> bool {
         | CreateError::Prefix
         | CreateError::Partitions { .. }
         | CreateError::Keyspaces
+        | CreateError::NoCaches
         | CreateError::SplitsOfHash
         | CreateError::SplitCount { .. }
         | CreateError::Split { .. }
