@@ -410,8 +410,10 @@ local FORMS = {
     { name = "lender", at = 0, size = 8, shown = "hex" },
     { name = "loan", at = 8, size = 8, shown = "number" },
     { name = "from", at = 16, size = 8, shown = "number" },
-    { name = "lasts_ms", at = 24, size = 4, shown = "number" },
-    len = 28,
+    { name = "expiry_ms", at = 24, size = 8, shown = "number" },
+    { name = "now_ms", at = 32, size = 8, shown = "number" },
+    { name = "lasts_ms", at = 40, size = 4, shown = "number" },
+    len = 44,
     parts = {},
   },
   ["cache_renew"] = {
@@ -422,14 +424,16 @@ local FORMS = {
   ["cache_grant"] = {
     { name = "lender", at = 0, size = 8, shown = "hex" },
     { name = "from", at = 8, size = 8, shown = "number" },
-    { name = "lasts_ms", at = 16, size = 4, shown = "number" },
-    len = 20,
+    { name = "now_ms", at = 16, size = 8, shown = "number" },
+    { name = "lasts_ms", at = 24, size = 4, shown = "number" },
+    len = 28,
     parts = {},
   },
   ["cache_update"] = {
     { name = "lender", at = 0, size = 8, shown = "hex" },
     { name = "loan", at = 8, size = 8, shown = "number" },
-    len = 16,
+    { name = "expiry_ms", at = 16, size = 8, shown = "number" },
+    len = 24,
     parts = {},
   },
   ["cache_recall"] = {

@@ -1,5 +1,6 @@
 //! How a cache answers a read: as a tail would.
 
+use crate::slots::Value;
 use cluster::CacheId;
 use machine::Outbox;
 use wire::{Code, Endpoint, GetReplyBody, Header, KeyReply, Op, Version};
@@ -24,19 +25,18 @@ pub(crate) fn answer_to(request: &Header, id: CacheId, code: Code) -> Header {
     }
 }
 
-/// Sends an answer that shows this value.
+/// Sends an answer that shows this value, with what time it is.
 pub(crate) fn send_answer(
     out: &mut Outbox,
     (from, to): (Option<Endpoint>, Endpoint),
     header: Header,
     version: Version,
-    value: &[u8],
+    (value, now_ms): (&Value, u64),
 ) {
     let mut header = header;
     KeyReply { version }.put(&mut header);
-    // No value is lent that a time ends.
-    let fixed = GetReplyBody { expiry_ms: 0, now_ms: 0 }.to_bytes();
+    let fixed = GetReplyBody { expiry_ms: value.expiry_ms, now_ms }.to_bytes();
     out.push_from(from, to, |out| {
-        wire::emit(out, &header, &[&fixed, value]);
+        wire::emit(out, &header, &[&fixed, &value.bytes]);
     });
 }

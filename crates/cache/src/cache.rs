@@ -5,7 +5,7 @@ use crate::answer::{answer_to, send_answer};
 use crate::asker::{Asker, address};
 use crate::limit::Limit;
 use crate::rules::{RulePace, Rules};
-use crate::slots::{Home, Key, Name, Slots, State};
+use crate::slots::{Home, Key, Name, Slots, State, Value};
 use crate::volumes::{Lender, Volumes};
 use cluster::{
     CacheId, CacheTables, Incarnation, KeyspaceId, MaybeMutant, Mutant, NodeId, NodeSpec,
@@ -195,15 +195,19 @@ impl Cache {
         let name = Name { keyspace: KeyspaceId(header.keyspace), match_value, keyhash, key };
         let believes = self.mutant.is(Mutant::BelieveRules);
         let unleased = self.mutant.is(Mutant::AnswerUnleased);
+        let shows_ended = self.mutant.is(Mutant::ShowEnded);
         let Some(slot) = self.slots.get_mut(&name) else {
             return self.miss(header, (asker, datagram), believes);
         };
         slot.hits = slot.hits.saturating_add(1);
         if let State::Held { lender, loan, version, value } = &slot.state
             && (unleased || self.volumes.holds(now, lender, *loan))
+            && let time = self.volumes.latest_time(now, lender)
+            && (!value.is_over(time) || shows_ended)
         {
             let answer = answer_to(header, self.config.id, Code::Ok);
-            send_answer(&mut self.out, asker.way_back(header), answer, *version, value);
+            let shown = (value, time.unwrap_or_default());
+            send_answer(&mut self.out, asker.way_back(header), answer, *version, shown);
             self.counters.hits += 1;
             return Ok(());
         }
@@ -232,7 +236,8 @@ impl Cache {
         self.counters.misses += 1;
         if believes {
             let answer = answer_to(header, self.config.id, Code::NotFound);
-            send_answer(&mut self.out, asker.way_back(header), answer, Version::NONE, &[]);
+            let none = Value { expiry_ms: 0, bytes: Box::default() };
+            send_answer(&mut self.out, asker.way_back(header), answer, Version::NONE, (&none, 0));
             return Ok(());
         }
         let to = match asker {

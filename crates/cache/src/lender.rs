@@ -1,7 +1,7 @@
 //! What tails say: loans, leases, and what becomes of a key that is lent.
 
 use crate::cache::Cache;
-use crate::slots::{Name, State};
+use crate::slots::{Name, State, Value};
 use crate::volumes::Lender;
 use cluster::{KeyspaceId, Mutant, NodeId, PartitionId};
 use machine::Instant;
@@ -26,6 +26,7 @@ impl Cache {
         match *message {
             CacheMessage::Loan { fixed, key, value } => {
                 let lender = lender_of(header, fixed.lender);
+                let value = Value { expiry_ms: fixed.expiry_ms, bytes: value.into() };
                 self.handle_loan(now, (header, lender), &fixed, key, (version, value));
             }
             CacheMessage::NoLoan { key } => self.handle_no_loan(now, header, key),
@@ -33,6 +34,7 @@ impl Cache {
             CacheMessage::Update { fixed, key, value } => {
                 self.counters.updates += 1;
                 let lender = lender_of(header, fixed.lender);
+                let value = Value { expiry_ms: fixed.expiry_ms, bytes: value.into() };
                 self.handle_update(now, (header, lender), fixed.loan, key, (version, value));
             }
             CacheMessage::Recall { fixed, key: [] } => {
@@ -60,7 +62,7 @@ impl Cache {
         (header, lender): (&Header, Lender),
         fixed: &CacheLoanBody,
         key: &[u8],
-        (version, value): (Version, &[u8]),
+        (version, value): (Version, Value),
     ) {
         let name = name_of(header, key);
         let late = self.mutant.is(Mutant::InstallLate);
@@ -84,10 +86,11 @@ impl Cache {
         if !std::mem::replace(&mut slot.has_rule, true) {
             self.rules.add(slot.key.rule());
         }
-        let held = State::Held { lender, loan: fixed.loan, version, value: value.into() };
+        let held = State::Held { lender, loan: fixed.loan, version, value };
         self.slots.set(&name, held);
         let until = self.until(now, sent, fixed.lasts_ms);
         self.volumes.extend(lender, until, fixed.from);
+        self.volumes.learn_time(&lender, (sent, fixed.now_ms));
         self.volumes.renew_by(&lender, sent);
     }
 
@@ -121,6 +124,7 @@ impl Cache {
         let Some(sent) = self.volumes.asked_at(&lender, header.seq) else { return };
         let until = self.until(now, sent, fixed.lasts_ms);
         self.volumes.extend(lender, until, fixed.from);
+        self.volumes.learn_time(&lender, (sent, fixed.now_ms));
         self.want_void_again(now, &lender, fixed.from);
     }
 
@@ -144,7 +148,7 @@ impl Cache {
         (header, of): (&Header, Lender),
         number: LoanNumber,
         key: &[u8],
-        (newer, new): (Version, &[u8]),
+        (newer, new): (Version, Value),
     ) {
         let name = name_of(header, key);
         let late = self.mutant.is(Mutant::InstallLate);
@@ -155,7 +159,7 @@ impl Cache {
                     held = true;
                     *loan = number;
                     if newer > *version {
-                        let (version, value) = (newer, new.into());
+                        let (version, value) = (newer, new);
                         let state = State::Held { lender: of, loan: number, version, value };
                         self.slots.set(&name, state);
                     }

@@ -76,13 +76,28 @@ pub(crate) enum State {
     /// long after it.
     Fetching { of: Home, nonce: u64, sent: Instant, again_after: Duration },
     /// A value, under this loan.
-    Held { lender: Lender, loan: LoanNumber, version: Version, value: Box<[u8]> },
+    Held { lender: Lender, loan: LoanNumber, version: Version, value: Value },
+}
+
+/// A value, and when it ends.
+#[derive(Debug)]
+pub(crate) struct Value {
+    /// Unix milliseconds by the clock of the cluster; 0: it never ends.
+    pub(crate) expiry_ms: u64,
+    pub(crate) bytes: Box<[u8]>,
+}
+
+impl Value {
+    /// Whether its end may have come, at this time at the latest; if that is not known it may.
+    pub(crate) fn is_over(&self, latest: Option<u64>) -> bool {
+        self.expiry_ms != 0 && latest.is_none_or(|time| self.expiry_ms <= time)
+    }
 }
 
 impl Slot {
     /// Bytes of its key and value.
     fn len(&self) -> u64 {
-        let value = if let State::Held { value, .. } = &self.state { value.len() } else { 0 };
+        let value = if let State::Held { value, .. } = &self.state { value.bytes.len() } else { 0 };
         (self.key.bytes.len() + value) as u64
     }
 

@@ -15,6 +15,8 @@ const METRIC: LoadMetric = LoadMetric { segment: Duration::from_millis(200), new
 const LENDER: u64 = 77;
 const ME: u64 = 5;
 const KEY: &[u8] = b"k";
+/// What time it is for lenders, far from the cache's own.
+const TOLD: u64 = 7_000;
 
 fn port(port: u16) -> Endpoint {
     Endpoint { addr: [1; 16], port }
@@ -133,12 +135,17 @@ impl Bench {
 
     fn lend(&mut self, seq: u64, (loan, from): (u64, u64), version: u64, key: &[u8], value: &[u8]) {
         let [loan, from] = [loan, from].map(LoanNumber::new);
-        let fixed = CacheLoanBody { lender: LENDER, loan, from, lasts_ms: 300 };
+        let fixed =
+            CacheLoanBody { lender: LENDER, loan, from, expiry_ms: 0, now_ms: TOLD, lasts_ms: 300 };
         self.hear_tail(Op::CacheLoan, seq, version, &fixed.to_bytes(), (key, value));
     }
 
     fn update(&mut self, loan: u64, version: u64, value: &[u8]) -> Said {
-        let fixed = CacheUpdateBody { lender: LENDER, loan: LoanNumber::new(loan) };
+        self.update_until(0, loan, version, value)
+    }
+
+    fn update_until(&mut self, expiry_ms: u64, loan: u64, version: u64, value: &[u8]) -> Said {
+        let fixed = CacheUpdateBody { lender: LENDER, loan: LoanNumber::new(loan), expiry_ms };
         self.hear_tail(Op::CacheUpdate, 0, version, &fixed.to_bytes(), (KEY, value));
         self.answered()
     }
@@ -161,6 +168,11 @@ impl Bench {
 
     /// What becomes of a read: an answer to the client, or that it goes on to its tail.
     fn read(&mut self, key: &[u8]) -> Option<(u64, Vec<u8>)> {
+        self.read_all(key).map(|(version, _, value)| (version, value))
+    }
+
+    /// The same with when the value ends, and what time it is.
+    fn read_all(&mut self, key: &[u8]) -> Option<(u64, GetReplyBody, Vec<u8>)> {
         let mut header = Header { op: Op::Get as u8, client: 9, seq: 1, reply_port: 9, ..at(key) };
         (header.node, header.reply_addr) = (0, [9; 16]);
         header.set_chain([1]);
@@ -174,8 +186,8 @@ impl Bench {
             return None;
         }
         assert_eq!((to, packet.op(), header.node), (port(1), Op::GetReply, 3));
-        let value = packet.payload()[GetReplyBody::LEN..].to_vec();
-        Some((wire::KeyReply::of(&header).version.get(), value))
+        let (fixed, value) = GetReplyBody::split(packet.payload()).unwrap();
+        Some((wire::KeyReply::of(&header).version.get(), fixed, value.to_vec()))
     }
 
     /// It has been lent the key in its first version, as the first loan.
@@ -219,6 +231,21 @@ fn what_is_held_is_answered_as_long_as_its_lease_and_then_goes_on_to_its_tail() 
 }
 
 #[test]
+fn a_value_is_shown_until_its_end_may_have_come_by_the_clock_of_the_cluster() {
+    let mut bench = Bench::holding();
+    let expiry_ms = TOLD + 100;
+    assert_eq!(bench.update_until(expiry_ms, 1, 2, b"two"), (1, true));
+    // It was asked for, and with it what time it is, ten milliseconds ago.
+    bench.now = bench.now + MS * 87;
+    let shown = (2, GetReplyBody { expiry_ms, now_ms: TOLD + 99 }, b"two".to_vec());
+    assert_eq!(bench.read_all(KEY), Some(shown));
+    bench.now = bench.now + MS;
+    assert_eq!(bench.read(KEY), None, "its own clock may be slow");
+    assert_eq!(bench.update(1, 3, b"three"), (1, true));
+    assert_eq!(bench.read(KEY), Some((3, b"three".to_vec())), "it holds the key all the same");
+}
+
+#[test]
 fn a_lease_counts_from_when_it_was_asked_for() {
     let mut bench = Bench::holding();
     bench.pass(MS * 90);
@@ -228,7 +255,7 @@ fn a_lease_counts_from_when_it_was_asked_for() {
     bench.said.clear();
     bench.pass(MS * 85);
     let from = LoanNumber::new(1);
-    let fixed = CacheGrantBody { lender: LENDER, from, lasts_ms: 300 }.to_bytes();
+    let fixed = CacheGrantBody { lender: LENDER, from, now_ms: TOLD, lasts_ms: 300 }.to_bytes();
     bench.hear_tail(Op::CacheGrant, asked.seq, 0, &fixed, (&[], &[]));
     bench.said.clear();
     bench.now = bench.now + MS * 214;
@@ -377,7 +404,8 @@ fn only_nodes_lend_and_only_the_switch_asks() {
     let mut bench = Bench::holding();
     let mut header = Header { op: Op::CacheUpdate as u8, client: ME, ..at(KEY) };
     CacheCopy { version: Version::new(9) }.put(&mut header);
-    let fixed = CacheUpdateBody { lender: LENDER, loan: LoanNumber::new(1) }.to_bytes();
+    let fixed =
+        CacheUpdateBody { lender: LENDER, loan: LoanNumber::new(1), expiry_ms: 0 }.to_bytes();
     bench.hear(port(666), &header, &[&fixed, KEY, b"forged"]);
     let read = Header { op: Op::Get as u8, client: 9, seq: 1, ..at(KEY) };
     bench.hear(port(666), &read, &[KEY]);

@@ -1,6 +1,6 @@
 //! The leases of lenders: one for all that a tail has lent of a partition.
 
-use cluster::{NodeId, PartitionId};
+use cluster::{Lease, NodeId, PartitionId};
 use machine::Instant;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -28,6 +28,9 @@ struct Volume {
     until: Instant,
     /// The first loan that is good.
     from: LoanNumber,
+    /// What time it was after the instant at which that was asked, in Unix milliseconds by the
+    /// clock of the cluster.
+    told_time: Option<(Instant, u64)>,
     /// Questions for more time that were not answered, with when they were asked.
     asked: VecDeque<(u64, Instant)>,
     next: Instant,
@@ -41,9 +44,29 @@ impl Volumes {
 
     /// A lender lends until then, and the loans before this one are void.
     pub(crate) fn extend(&mut self, lender: Lender, until: Instant, from: LoanNumber) {
-        let begins = || Volume { until, from, asked: VecDeque::new(), next: until };
+        let (told_time, asked) = (None, VecDeque::new());
+        let begins = || Volume { until, from, told_time, asked, next: until };
         let volume = self.by_lender.entry(lender).or_insert_with(begins);
         (volume.until, volume.from) = (volume.until.max(until), volume.from.max(from));
+    }
+
+    /// A lender has said what time it was, when it was asked at that instant.
+    pub(crate) fn learn_time(&mut self, lender: &Lender, told: (Instant, u64)) {
+        if let Some(volume) = self.by_lender.get_mut(lender)
+            && volume.told_time.is_none_or(|(asked, _)| asked <= told.0)
+        {
+            volume.told_time = Some(told);
+        }
+    }
+
+    /// What time it is at the latest, in Unix milliseconds by the clock of the cluster: the time
+    /// that a lender has told is from after it was asked, and may have been cut off to the whole
+    /// millisecond, and this cache's clock may be the slowest.
+    pub(crate) fn latest_time(&self, now: Instant, lender: &Lender) -> Option<u64> {
+        let (asked, told_ms) = self.by_lender.get(lender)?.told_time?;
+        let passed = Lease::over_by(asked, now.since(asked)).since(asked);
+        let passed_ms = u64::try_from(passed.as_millis()).unwrap_or(u64::MAX);
+        Some(told_ms.saturating_add(passed_ms).saturating_add(1))
     }
 
     /// A lender has answered a question: says when that was asked.
@@ -128,6 +151,20 @@ mod tests {
         volumes.extend(LENDER, now, loan(5));
         assert!(!volumes.holds(now, &LENDER, loan(4)), "it is void");
         assert!(volumes.holds(now, &LENDER, loan(5)), "an earlier end takes nothing away");
+    }
+
+    #[test]
+    fn the_time_is_the_latest_that_it_may_be() {
+        let (mut volumes, now) = (Volumes::default(), Instant::from_unix_ms(1_000));
+        volumes.extend(LENDER, now + Duration::from_millis(300), loan(1));
+        assert_eq!(volumes.latest_time(now, &LENDER), None, "it was told none");
+        volumes.learn_time(&LENDER, (now, 70_000));
+        let later = now + Duration::from_millis(100);
+        assert_eq!(volumes.latest_time(later, &LENDER), Some(70_103), "102, and what is cut off");
+        volumes.learn_time(&LENDER, (later, 70_090));
+        assert_eq!(volumes.latest_time(later, &LENDER), Some(70_091), "it knows better now");
+        volumes.learn_time(&LENDER, (now, 70_050));
+        assert_eq!(volumes.latest_time(later, &LENDER), Some(70_091), "that came late");
     }
 
     #[test]

@@ -51,6 +51,8 @@ pub enum Mutant {
     ForgetLent,
     /// Cache: answers after its lease has ended.
     AnswerUnleased,
+    /// Cache: shows a value after its end.
+    ShowEnded,
     /// Cache: counts a lease from when it was granted, not from when it asked.
     CountFromGrant,
     /// Cache: installs what it has said not to hold.
@@ -265,7 +267,7 @@ pub enum Mutant {
 
 impl Mutant {
     /// Every mutant.
-    pub const ALL: [Self; 121] = [
+    pub const ALL: [Self; 122] = [
         Self::ForgetRequests,
         Self::RetryElsewhere,
         Self::IgnoreBase,
@@ -375,6 +377,7 @@ impl Mutant {
         Self::LendUnleased,
         Self::ForgetLent,
         Self::AnswerUnleased,
+        Self::ShowEnded,
         Self::CountFromGrant,
         Self::InstallLate,
         Self::BelieveRules,

@@ -40,13 +40,22 @@
 //!   lower number. So nothing has to be remembered of what was denied.
 //! - L15. It does not install an update that is older than what it holds.
 //!
+//! Values that end:
+//!
+//! - L16. An end is a time of the cluster's clock, by which all tails go. From then on a tail does
+//!   not show the value, and a write that removes it may be ordered, which is one as any (L8).
+//! - L17. Loans and grants say what time it is. The cache counts on from when it sent the request,
+//!   with the bound on clock rates, as if its own clock were the slowest.
+//! - L18. It shows no value whose end has come by that, nor any that ends before it was told the
+//!   time.
+//!
 //! Floors may be left out if a cache drops what it holds when the lease is over.
 //!
 //! # What is promised
 //!
 //! A read shows at least what was shown or acknowledged before it began, of its key and of what was
-//! written together with that. And no write is held back for longer than a lease, whatever caches
-//! do.
+//! written together with that. No value is shown after its end.
+//! And no write is held back for longer than a lease, whatever caches do.
 //!
 //! # What is merged, and why nothing is lost by it
 //!

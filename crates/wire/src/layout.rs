@@ -2520,7 +2520,7 @@ impl DelegationDurableBody {
     }
 }
 
-/// CACHE_LOAN: the incarnation of the tail's node, the number of the loan, and that of the first loan that is not void; and for how many milliseconds from when the cache asked the loans from that on last if they are not renewed. Then key, value.
+/// CACHE_LOAN: the incarnation of the tail's node, the number of the loan, and that of the first loan that is not void; when the value ends (0: never) and what time it is; and for how many milliseconds from when the cache asked the loans from that on last if they are not renewed. Then key, value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CacheLoanBody {
     /// 8 bytes, big-endian on the wire.
@@ -2529,24 +2529,30 @@ pub struct CacheLoanBody {
     pub loan: LoanNumber,
     /// 8 bytes, big-endian on the wire.
     pub from: LoanNumber,
+    /// 8 bytes, big-endian on the wire.
+    pub expiry_ms: u64,
+    /// 8 bytes, big-endian on the wire.
+    pub now_ms: u64,
     /// 4 bytes, big-endian on the wire.
     pub lasts_ms: u32,
 }
 
 impl CacheLoanBody {
     /// Bytes on the wire.
-    pub const LEN: usize = 28;
+    pub const LEN: usize = 44;
 
     /// Takes the fields off the front; `None` if there are too few bytes.
     #[must_use]
     pub fn split(bytes: &[u8]) -> Option<(Self, &[u8])> {
-        let (fixed, rest) = bytes.split_first_chunk::<28>()?;
+        let (fixed, rest) = bytes.split_first_chunk::<44>()?;
         Some((
             Self {
-                lender: u64::from_be_bytes(crate::bytes::get::<0, 8, 28>(fixed)),
-                loan: LoanNumber::new(u64::from_be_bytes(crate::bytes::get::<8, 8, 28>(fixed))),
-                from: LoanNumber::new(u64::from_be_bytes(crate::bytes::get::<16, 8, 28>(fixed))),
-                lasts_ms: u32::from_be_bytes(crate::bytes::get::<24, 4, 28>(fixed)),
+                lender: u64::from_be_bytes(crate::bytes::get::<0, 8, 44>(fixed)),
+                loan: LoanNumber::new(u64::from_be_bytes(crate::bytes::get::<8, 8, 44>(fixed))),
+                from: LoanNumber::new(u64::from_be_bytes(crate::bytes::get::<16, 8, 44>(fixed))),
+                expiry_ms: u64::from_be_bytes(crate::bytes::get::<24, 8, 44>(fixed)),
+                now_ms: u64::from_be_bytes(crate::bytes::get::<32, 8, 44>(fixed)),
+                lasts_ms: u32::from_be_bytes(crate::bytes::get::<40, 4, 44>(fixed)),
             },
             rest,
         ))
@@ -2554,12 +2560,14 @@ impl CacheLoanBody {
 
     /// The fields as they stand on the wire.
     #[must_use]
-    pub fn to_bytes(&self) -> [u8; 28] {
-        let mut out = [0; 28];
-        crate::bytes::put::<0, 8, 28>(&mut out, self.lender.to_be_bytes());
-        crate::bytes::put::<8, 8, 28>(&mut out, self.loan.get().to_be_bytes());
-        crate::bytes::put::<16, 8, 28>(&mut out, self.from.get().to_be_bytes());
-        crate::bytes::put::<24, 4, 28>(&mut out, self.lasts_ms.to_be_bytes());
+    pub fn to_bytes(&self) -> [u8; 44] {
+        let mut out = [0; 44];
+        crate::bytes::put::<0, 8, 44>(&mut out, self.lender.to_be_bytes());
+        crate::bytes::put::<8, 8, 44>(&mut out, self.loan.get().to_be_bytes());
+        crate::bytes::put::<16, 8, 44>(&mut out, self.from.get().to_be_bytes());
+        crate::bytes::put::<24, 8, 44>(&mut out, self.expiry_ms.to_be_bytes());
+        crate::bytes::put::<32, 8, 44>(&mut out, self.now_ms.to_be_bytes());
+        crate::bytes::put::<40, 4, 44>(&mut out, self.lasts_ms.to_be_bytes());
         out
     }
 }
@@ -2591,30 +2599,33 @@ impl CacheRenewBody {
     }
 }
 
-/// CACHE_GRANT: the incarnation of the tail's node, the number of the first loan that is not void, and for how many milliseconds from when the cache asked the loans from that on last.
+/// CACHE_GRANT: the incarnation of the tail's node, the number of the first loan that is not void, what time it is, and for how many milliseconds from when the cache asked the loans from that on last.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CacheGrantBody {
     /// 8 bytes, big-endian on the wire.
     pub lender: u64,
     /// 8 bytes, big-endian on the wire.
     pub from: LoanNumber,
+    /// 8 bytes, big-endian on the wire.
+    pub now_ms: u64,
     /// 4 bytes, big-endian on the wire.
     pub lasts_ms: u32,
 }
 
 impl CacheGrantBody {
     /// Bytes on the wire.
-    pub const LEN: usize = 20;
+    pub const LEN: usize = 28;
 
     /// Takes the fields off the front; `None` if there are too few bytes.
     #[must_use]
     pub fn split(bytes: &[u8]) -> Option<(Self, &[u8])> {
-        let (fixed, rest) = bytes.split_first_chunk::<20>()?;
+        let (fixed, rest) = bytes.split_first_chunk::<28>()?;
         Some((
             Self {
-                lender: u64::from_be_bytes(crate::bytes::get::<0, 8, 20>(fixed)),
-                from: LoanNumber::new(u64::from_be_bytes(crate::bytes::get::<8, 8, 20>(fixed))),
-                lasts_ms: u32::from_be_bytes(crate::bytes::get::<16, 4, 20>(fixed)),
+                lender: u64::from_be_bytes(crate::bytes::get::<0, 8, 28>(fixed)),
+                from: LoanNumber::new(u64::from_be_bytes(crate::bytes::get::<8, 8, 28>(fixed))),
+                now_ms: u64::from_be_bytes(crate::bytes::get::<16, 8, 28>(fixed)),
+                lasts_ms: u32::from_be_bytes(crate::bytes::get::<24, 4, 28>(fixed)),
             },
             rest,
         ))
@@ -2622,36 +2633,40 @@ impl CacheGrantBody {
 
     /// The fields as they stand on the wire.
     #[must_use]
-    pub fn to_bytes(&self) -> [u8; 20] {
-        let mut out = [0; 20];
-        crate::bytes::put::<0, 8, 20>(&mut out, self.lender.to_be_bytes());
-        crate::bytes::put::<8, 8, 20>(&mut out, self.from.get().to_be_bytes());
-        crate::bytes::put::<16, 4, 20>(&mut out, self.lasts_ms.to_be_bytes());
+    pub fn to_bytes(&self) -> [u8; 28] {
+        let mut out = [0; 28];
+        crate::bytes::put::<0, 8, 28>(&mut out, self.lender.to_be_bytes());
+        crate::bytes::put::<8, 8, 28>(&mut out, self.from.get().to_be_bytes());
+        crate::bytes::put::<16, 8, 28>(&mut out, self.now_ms.to_be_bytes());
+        crate::bytes::put::<24, 4, 28>(&mut out, self.lasts_ms.to_be_bytes());
         out
     }
 }
 
-/// CACHE_UPDATE: the incarnation of the tail's node, and the number of the loan. Then key, value.
+/// CACHE_UPDATE: the incarnation of the tail's node, the number of the loan, and when the value ends (0: never). Then key, value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CacheUpdateBody {
     /// 8 bytes, big-endian on the wire.
     pub lender: u64,
     /// 8 bytes, big-endian on the wire.
     pub loan: LoanNumber,
+    /// 8 bytes, big-endian on the wire.
+    pub expiry_ms: u64,
 }
 
 impl CacheUpdateBody {
     /// Bytes on the wire.
-    pub const LEN: usize = 16;
+    pub const LEN: usize = 24;
 
     /// Takes the fields off the front; `None` if there are too few bytes.
     #[must_use]
     pub fn split(bytes: &[u8]) -> Option<(Self, &[u8])> {
-        let (fixed, rest) = bytes.split_first_chunk::<16>()?;
+        let (fixed, rest) = bytes.split_first_chunk::<24>()?;
         Some((
             Self {
-                lender: u64::from_be_bytes(crate::bytes::get::<0, 8, 16>(fixed)),
-                loan: LoanNumber::new(u64::from_be_bytes(crate::bytes::get::<8, 8, 16>(fixed))),
+                lender: u64::from_be_bytes(crate::bytes::get::<0, 8, 24>(fixed)),
+                loan: LoanNumber::new(u64::from_be_bytes(crate::bytes::get::<8, 8, 24>(fixed))),
+                expiry_ms: u64::from_be_bytes(crate::bytes::get::<16, 8, 24>(fixed)),
             },
             rest,
         ))
@@ -2659,10 +2674,11 @@ impl CacheUpdateBody {
 
     /// The fields as they stand on the wire.
     #[must_use]
-    pub fn to_bytes(&self) -> [u8; 16] {
-        let mut out = [0; 16];
-        crate::bytes::put::<0, 8, 16>(&mut out, self.lender.to_be_bytes());
-        crate::bytes::put::<8, 8, 16>(&mut out, self.loan.get().to_be_bytes());
+    pub fn to_bytes(&self) -> [u8; 24] {
+        let mut out = [0; 24];
+        crate::bytes::put::<0, 8, 24>(&mut out, self.lender.to_be_bytes());
+        crate::bytes::put::<8, 8, 24>(&mut out, self.loan.get().to_be_bytes());
+        crate::bytes::put::<16, 8, 24>(&mut out, self.expiry_ms.to_be_bytes());
         out
     }
 }

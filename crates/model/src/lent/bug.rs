@@ -59,6 +59,12 @@ pub enum Bug {
     RenewsOwed,
     /// A cache answers though its lease is over.
     AnswersAfterLease,
+    /// A cache shows a value after its end.
+    IgnoresEnd,
+    /// A cache takes the time that it is told for that when it came.
+    TimeFromReceipt,
+    /// A cache does not allow for its clock being slower than that of the cluster.
+    TimeWithoutBound,
     /// What one incarnation of a cache does not hold, another does not hold either.
     AnyIncarnation,
     /// A cache takes loans and grants for another incarnation of it.
@@ -71,7 +77,7 @@ pub enum Bug {
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Self; 31] = [
+    pub const ALL: [Self; 34] = [
         Self::NoWait,
         Self::ShowsOld,
         Self::ShowsBetween,
@@ -99,6 +105,9 @@ impl Bug {
         Self::LendsUnderWay,
         Self::RenewsOwed,
         Self::AnswersAfterLease,
+        Self::IgnoresEnd,
+        Self::TimeFromReceipt,
+        Self::TimeWithoutBound,
         Self::AnyIncarnation,
         Self::AnyReceiver,
         Self::BatchUpdates,
@@ -125,6 +134,7 @@ impl Bug {
             Self::SameNumber | Self::OldUpdate | Self::OldAnswer | Self::LateEvict => Scope::one(),
             Self::NoFloor | Self::FromReceipt | Self::NoBound => Scope::one(),
             Self::RenewsOwed | Self::LendsUnderWay | Self::AnswersAfterLease => Scope::one(),
+            Self::IgnoresEnd | Self::TimeFromReceipt | Self::TimeWithoutBound => Scope::ending(),
             Self::LoanWithoutFloor => Scope::two_keys(),
             Self::TwoHolders | Self::LendsHeldBack => Scope::two(),
             Self::AnyIncarnation | Self::AnyReceiver => Scope::incarnations(),

@@ -10,7 +10,8 @@ impl Rules {
     pub(super) fn shown_by_cache(&self, cache: &Cache, key: u8) -> Option<u8> {
         let entry = cache.held.of(key)?;
         let may = cache.lease.of(entry.tail) > 0 || self.has(Bug::AnswersAfterLease);
-        may.then_some(entry.version)
+        let over = self.is_over(entry.version, cache.time) && !self.has(Bug::IgnoresEnd);
+        (may && !over).then_some(entry.version)
     }
 
     /// It asks for a key, with a new nonce.
@@ -42,6 +43,19 @@ impl Rules {
         cache.held.set(key, None);
         let of = Of { tail, cache: number, key, number: loan };
         world.network.insert(Message::Answer(of, None));
+    }
+
+    /// What time it may be when so much has passed by a cache's clock.
+    pub(super) fn time_after(&self, time: u8, by: u8) -> u8 {
+        let bound = if self.has(Bug::TimeWithoutBound) { 1 } else { self.scope.bound() };
+        self.scope.ends.min(time + by * bound)
+    }
+
+    /// It is told what time it was after it had asked.
+    fn learn_time(&self, cache: &mut Cache, ask: Ask, time: u8) {
+        let gone = self.scope.lease - ask.left;
+        let gone = if self.has(Bug::TimeFromReceipt) { 0 } else { gone };
+        cache.time = cache.time.min(self.time_after(time, gone));
     }
 
     /// What is left of a lease that answers a request.
@@ -78,6 +92,7 @@ impl Rules {
                 let rest = self.rest(ask, lease.left);
                 if rest > 0 {
                     Self::extend(cache, tail, rest, lease.floor);
+                    self.learn_time(cache, ask, lease.time);
                     cache.renew = None;
                 }
             }
@@ -104,6 +119,7 @@ impl Rules {
             return;
         }
         Self::extend(cache, tail, rest, lease.floor);
+        self.learn_time(cache, ask, lease.time);
         cache.fetch.set(key, None);
         cache.held.set(key, Some(Entry { tail, number, version }));
     }

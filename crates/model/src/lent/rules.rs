@@ -26,8 +26,22 @@ impl Rules {
     pub(super) fn recalls(&self, version: u8) -> bool {
         match self.scope.write(version) {
             Some(Write::Batch) => !self.has(Bug::BatchUpdates),
-            Some(Write::Delete(_)) => true,
+            Some(Write::Delete(_) | Write::Expire(_)) => true,
             _ => false,
+        }
+    }
+
+    /// Whether a version is one that ends, and has ended by this time.
+    pub(super) fn is_over(&self, version: u8, time: u8) -> bool {
+        let ends = matches!(self.scope.write(version), Some(Write::PutEnding(_)));
+        ends && time >= self.scope.ends
+    }
+
+    /// Whether the next write may be ordered.
+    pub(super) fn may_write(&self, world: &World) -> bool {
+        match self.scope.write(world.ordered + 1) {
+            Some(Write::Expire(_)) => world.time >= self.scope.ends,
+            next => next.is_some(),
         }
     }
 
@@ -65,6 +79,7 @@ impl Rules {
         let passed = |clock: u8| self.scope.bound() - (slow >> clock & 1);
         let takes_over = self.scope.change.takes_over();
         world.right = world.right.saturating_sub(self.scope.bound());
+        world.time = self.scope.ends.min(world.time + self.scope.bound());
         for number in 0..world.tails.len() as u8 {
             let by = if number == 0 { passed(0) } else { self.scope.bound() };
             let waits = self.waits(world.tail(number));
@@ -82,6 +97,7 @@ impl Rules {
                 ask.filter(|it| self.is_awaited(*it))
             };
             cache.lease.each(|it| *it = it.saturating_sub(by));
+            cache.time = self.time_after(cache.time, by);
             if !self.scope.floors {
                 let lease = cache.lease;
                 cache.held.each(|held| *held = held.filter(|it| lease.of(it.tail) > 0));
@@ -103,10 +119,12 @@ impl Rules {
     pub(super) fn look(&self, world: &mut World) {
         let mut shown = Vec::new();
         for key in self.keys() {
-            let tails = world.tails.iter().filter_map(|it| self.shown_by_tail(it, key));
+            let tails = world.tails.iter();
+            let tails = tails.filter_map(|it| self.shown_by_tail(it, key, world.time));
             let caches = world.caches.iter().filter_map(|it| self.shown_by_cache(it, key));
             shown.extend(tails.chain(caches).map(|version| (key, version)));
         }
+        world.is_over |= shown.iter().any(|(_, version)| self.is_over(*version, world.time));
         for (key, version) in &shown {
             world.raise(*key, *version);
         }

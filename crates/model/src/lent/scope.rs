@@ -5,6 +5,10 @@
 pub enum Write {
     /// A key gets a value.
     Put(u8),
+    /// A key gets a value that ends: at the time that the scope says.
+    PutEnding(u8),
+    /// It is removed, because that time has come.
+    Expire(u8),
     /// A key is deleted.
     Delete(u8),
     /// Both keys get values at once.
@@ -54,6 +58,8 @@ pub struct Scope {
     pub loans: u8,
     /// Whether another tail comes.
     pub change: Change,
+    /// When values end that do, by the clock of the cluster.
+    pub ends: u8,
 }
 
 const ONE: Scope = Scope {
@@ -70,6 +76,7 @@ const ONE: Scope = Scope {
     renews: 2,
     loans: 3,
     change: Change::None,
+    ends: 0,
 };
 
 const TWO: Scope =
@@ -87,6 +94,13 @@ const DELETION: Scope = Scope {
     writes: &[Write::Put(0), Write::Delete(0), Write::Put(0)],
     lease: 1,
     drift: false,
+    ..ONE
+};
+
+const ENDING: Scope = Scope {
+    name: "a value that ends",
+    writes: &[Write::PutEnding(0), Write::Expire(0)],
+    ends: 5,
     ..ONE
 };
 
@@ -141,6 +155,8 @@ impl Scope {
             TWO,
             INCARNATIONS,
             DELETION,
+            ENDING,
+            Self { name: "a value that ends in two caches", ends: 2, writes: ENDING.writes, ..TWO },
             KEYS,
             Self { name: "two keys of a cache without floors", floors: false, ..KEYS },
             BATCH,
@@ -187,6 +203,10 @@ impl Scope {
 
     pub(super) const fn one() -> Self {
         ONE
+    }
+
+    pub(super) const fn ending() -> Self {
+        ENDING
     }
 
     pub(super) const fn two() -> Self {
@@ -244,7 +264,7 @@ impl Write {
     #[must_use]
     pub fn touches(self, key: u8) -> bool {
         match self {
-            Self::Put(of) | Self::Delete(of) => of == key,
+            Self::Put(of) | Self::PutEnding(of) | Self::Expire(of) | Self::Delete(of) => of == key,
             Self::Batch => true,
         }
     }

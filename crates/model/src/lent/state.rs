@@ -127,6 +127,8 @@ pub struct Cache {
     pub asked: Table<Bits, KEYS>,
     /// For how long, by its own clock, it may answer what each tail has lent it.
     pub lease: Table<u8, TAILS>,
+    /// What time it may be at the latest.
+    pub time: u8,
     /// How many fetches it may still send.
     pub fetches: u8,
     /// How many renewals.
@@ -153,6 +155,8 @@ pub struct Lease {
     pub left: u8,
     /// The lowest number of a loan that is still good.
     pub floor: u8,
+    /// What time it is.
+    pub time: u8,
 }
 
 /// A message. The nonce of a loan or a grant is that of the last request.
@@ -185,8 +189,12 @@ pub struct World {
     pub right: u8,
     /// Of each key the newest version that any client has seen.
     pub seen: Table<u8, KEYS>,
+    /// What time it is by the clock of the cluster, as far as that matters.
+    pub time: u8,
     /// A read showed something older.
     pub is_stale: bool,
+    /// A read showed a value after its end.
+    pub is_over: bool,
 }
 
 impl World {

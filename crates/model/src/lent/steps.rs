@@ -2,7 +2,7 @@
 
 use super::bug::Bug;
 use super::rules::Rules;
-use super::scope::{Change, Write};
+use super::scope::{Change, Scope, Write};
 use super::state::{Cache, Message, Phase, Table, Tail, World};
 use stateright::{Model, Property};
 use std::collections::BTreeSet;
@@ -74,7 +74,8 @@ impl Model for Rules {
         if scope.change != Change::None {
             tails.push(Tail::new(Phase::Waiting, 0, 0));
         }
-        let cache = |_| Cache { fetches: scope.fetches, renews: scope.renews, ..Cache::default() };
+        let Scope { fetches, renews, ends, .. } = *scope;
+        let cache = |_| Cache { fetches, renews, time: ends, ..Cache::default() };
         vec![World {
             tails,
             caches: (0..scope.caches).map(cache).collect(),
@@ -82,15 +83,17 @@ impl Model for Rules {
             ordered: 0,
             right: 0,
             seen: Table::default(),
+            time: 0,
             is_stale: false,
+            is_over: false,
         }]
     }
 
     fn actions(&self, world: &World, actions: &mut Vec<Action>) {
-        if world.is_stale {
+        if world.is_stale || world.is_over {
             return;
         }
-        if usize::from(world.ordered) < self.scope.writes.len() {
+        if self.may_write(world) {
             actions.push(Action::Write);
         }
         for number in 0..world.tails.len() as u8 {
@@ -121,6 +124,7 @@ impl Model for Rules {
     fn properties(&self) -> Vec<Property<Self>> {
         let mut all = vec![
             Property::always("no read is stale", |_, world: &World| !world.is_stale),
+            Property::always("nothing is shown after its end", |_, world: &World| !world.is_over),
             Property::always(
                 "no write waits longer than a lease",
                 |rules: &Self, world: &World| {
@@ -140,6 +144,15 @@ impl Model for Rules {
         // What the bounds allow must happen, else the checker looks at too little.
         if self.scope.writes.first() != Some(&Write::Batch) {
             all.push(Property::sometimes("a cache shows what it was told first", told_first));
+        }
+        if self.scope.ends > 0 {
+            all.push(Property::sometimes(
+                "a cache shows a value that ends",
+                |rules: &Self, world: &World| {
+                    let shown = |it: &Cache| rules.shown_by_cache(it, 0) == Some(1);
+                    world.caches.iter().any(shown)
+                },
+            ));
         }
         if self.scope.change != Change::None {
             all.push(Property::sometimes("the next tail lends", |rules: &Self, world: &World| {

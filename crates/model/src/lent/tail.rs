@@ -98,7 +98,7 @@ impl Rules {
     pub(super) fn may_lend(&self, tail: &Tail, cache: u8, key: u8) -> bool {
         let other = tail.loans.of(key).is_some_and(|it| it.holder != cache);
         let newest = self.scope.version(key, tail.committed);
-        let is_there = !matches!(self.scope.write(newest), Some(Write::Delete(_)));
+        let is_there = !self.is_removed(newest);
         let under_way = tail.under_way().any(|it| self.touches(it, key));
         let held_back = tail.told.of(key) > tail.committed;
         let wrong = self.has(Bug::LendsUnderWay) || held_back && self.has(Bug::LendsHeldBack);
@@ -106,6 +106,10 @@ impl Rules {
         let renews = !self.owes(tail, cache) || self.has(Bug::RenewsOwed);
         let may = self.lends(tail) && self.lease(tail) > 0 && tail.next <= self.scope.loans;
         may && is_there && is_free && renews && (!under_way || wrong)
+    }
+
+    fn is_removed(&self, version: u8) -> bool {
+        matches!(self.scope.write(version), Some(Write::Delete(_) | Write::Expire(_)))
     }
 
     /// Whether it lends and renews at all.
@@ -120,6 +124,7 @@ impl Rules {
     /// Answers a fetch: the one that the cache waits for, or an earlier one.
     pub(super) fn lend(&self, world: &mut World, which: (u8, u8, u8), last: bool) {
         let (number, cache, key) = which;
+        let time = world.time;
         let tail = world.tail_mut(number);
         let left = self.lease(tail);
         let version = self.scope.version(key, tail.committed);
@@ -131,7 +136,7 @@ impl Rules {
         self.give(tail, cache, left);
         let floor = if self.has(Bug::LoanWithoutFloor) { 0 } else { self.floor(tail, cache) };
         if last {
-            let lease = Lease { left, floor };
+            let lease = Lease { left, floor, time };
             world.network.insert(Message::Loan(loan.of(number, key), version, lease));
         }
     }
@@ -143,10 +148,11 @@ impl Rules {
 
     /// Answers the renewal that a cache waits for.
     pub(super) fn grant(&self, world: &mut World, number: u8, cache: u8) {
+        let time = world.time;
         let tail = world.tail_mut(number);
         let left = self.lease(tail);
         self.give(tail, cache, left);
-        let lease = Lease { left, floor: self.floor(tail, cache) };
+        let lease = Lease { left, floor: self.floor(tail, cache), time };
         world.network.insert(Message::Grant(number, cache, lease));
     }
 
@@ -188,10 +194,12 @@ impl Rules {
         tail.phase == Phase::Closed && tail.committed == tail.ready && !lent
     }
 
-    /// What it would show of a key.
-    pub(super) fn shown_by_tail(&self, tail: &Tail, key: u8) -> Option<u8> {
+    /// What it would show of a key at this time.
+    pub(super) fn shown_by_tail(&self, tail: &Tail, key: u8, time: u8) -> Option<u8> {
         let held_back = tail.told.of(key) > tail.committed && !self.has(Bug::ShowsOld);
-        (tail.phase == Phase::Open && !held_back).then(|| self.scope.version(key, tail.committed))
+        let shows = tail.phase == Phase::Open && !held_back;
+        let version = self.scope.version(key, tail.committed);
+        (shows && !self.is_over(version, time)).then_some(version)
     }
 
     pub(super) fn keys(&self) -> std::ops::Range<u8> {

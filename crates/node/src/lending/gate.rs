@@ -9,6 +9,7 @@ use crate::replica::write::Write;
 use crate::shard::context::Context;
 use crate::shard::waits::Waits;
 use cluster::Mutant;
+use wire::big::is_big;
 use wire::{CacheCopy, CacheRecallBody, CacheUpdateBody, Effect, Header, LoanNumber, Op, Version};
 
 impl Replica {
@@ -70,8 +71,10 @@ impl Replica {
         let at = Header { match_value, keyhash, ..Header::default() };
         match told.and_then(|version| self.pending.get(version)) {
             Some(pending) => {
-                let value = pending.write().on(key).map_or(Vec::new(), |it| it.value.to_vec());
-                self.send_update(ctx, (borrower, number), &at, key, (told, &value));
+                let write = pending.write();
+                let of = write.on(key).map(|it| (it.fixed.expiry_ms, it.value.to_vec()));
+                let (ends, value) = of.unwrap_or_default();
+                self.send_update(ctx, (borrower, number), &at, key, (told, ends, &value));
             }
             None => self.send_recall(ctx, (borrower, number), &at, key),
         }
@@ -89,7 +92,7 @@ impl Replica {
         };
         let write = self.pending.get(version).and_then(|pending| pending.write().on(key));
         let Some(write) = write else { return false };
-        let plain = write.effect() == Some(Effect::Put) && write.fixed.expiry_ms == 0;
+        let plain = write.effect() == Some(Effect::Put) && !is_big(write.fixed.expiry_ms);
         let batches = ctx.mutant.is(Mutant::UpdateBatches);
         plain && (self.pending.line_of(version).iter().all(alone) || batches)
     }
@@ -100,12 +103,12 @@ impl Replica {
         (borrower, loan): (Borrower, LoanNumber),
         at: &Header,
         key: &[u8],
-        (version, value): (Option<Version>, &[u8]),
+        (version, expiry_ms, value): (Option<Version>, u64, &[u8]),
     ) {
         let lender = ctx.lending.lender;
         let mut header = self.cache_header(ctx, Op::CacheUpdate, borrower, at, key);
         CacheCopy { version: version.unwrap_or_default() }.put(&mut header);
-        let fixed = CacheUpdateBody { lender, loan }.to_bytes();
+        let fixed = CacheUpdateBody { lender, loan, expiry_ms }.to_bytes();
         self.send_to_cache(ctx, borrower, &header, &[&fixed, key, value], Waits::Turn);
     }
 

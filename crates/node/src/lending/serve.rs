@@ -1,14 +1,16 @@
 //! What caches ask a tail for, and what they answer it.
 
-use crate::engine::Engine;
+use crate::engine::{Engine, Record};
 use crate::lending::gate::may_lend_for;
 use crate::lending::loans::Borrower;
 use crate::replica::Replica;
+use crate::replica::judge::is_over;
 use crate::replica::serve::matches_key;
 use crate::shard::context::Context;
 use crate::shard::waits::Waits;
 use cluster::{CacheId, HotPolicy, MaybeMutant, Mutant};
 use std::time::Duration;
+use wire::big::is_big;
 use wire::{
     CacheAnswerBody, CacheCopy, CacheGrantBody, CacheLoanBody, CacheMessage, Code, DropReason,
     Endpoint, Header, LoanNumber, Op, Version,
@@ -76,7 +78,7 @@ impl Replica {
             return Ok(());
         }
         let lent = self.lends(ctx).then(|| self.to_lend(ctx, header, key)).flatten();
-        let Some((version, value, waits)) = lent else {
+        let Some(Lent { version, expiry_ms, value, waits }) = lent else {
             self.refuse_loan(ctx, header, borrower, key, Code::NotFound);
             return Ok(());
         };
@@ -90,27 +92,25 @@ impl Replica {
         answer.seq = header.seq;
         CacheCopy { version }.put(&mut answer);
         let (lender, from, lasts_ms) = (ctx.lending.lender, first(ctx.mutant, from), ms(lasts));
-        let fixed = CacheLoanBody { lender, loan, from, lasts_ms };
+        let now_ms = ctx.time.0;
+        let fixed = CacheLoanBody { lender, loan, from, expiry_ms, now_ms, lasts_ms };
         self.send_to_cache(ctx, borrower, &answer, &[&fixed.to_bytes(), key, &value], waits);
         Ok(())
     }
 
-    /// The committed version and value of a key, unless there is none or it cannot be lent.
-    fn to_lend<E: Engine>(
-        &self,
-        ctx: &Context<'_, E>,
-        at: &Header,
-        key: &[u8],
-    ) -> Option<(Version, Vec<u8>, Waits)> {
+    /// What is committed of a key, unless that is nothing or cannot be lent.
+    fn to_lend<E: Engine>(&self, ctx: &Context<'_, E>, at: &Header, key: &[u8]) -> Option<Lent> {
         if self.registrations.get(key).is_some() || self.delegations.get(key).is_some() {
             return None;
         }
         let place = self.member.key_ref(at, key);
         let waits = Waits::unless(ctx.engine.is_durable(&place));
+        let now = ctx.time;
         ctx.engine.read(&place, |record| {
-            // That it is a big one is said by its expiry, too.
-            let lasting = record.filter(|it| !it.tombstone && it.expiry_ms == 0)?;
-            Some((lasting.version, lasting.value.to_vec(), waits))
+            let whole = |it: &Record<'_>| !it.tombstone && !is_big(it.expiry_ms);
+            let Record { version, expiry_ms, value, .. } =
+                record.filter(|it| whole(it) && !is_over(it, now))?;
+            Some(Lent { version, expiry_ms, value: value.to_vec(), waits })
         })
     }
 
@@ -143,7 +143,8 @@ impl Replica {
         let from = first(ctx.mutant, from);
         let mut answer = self.cache_header(ctx, Op::CacheGrant, borrower, header, &[]);
         answer.seq = header.seq;
-        let fixed = CacheGrantBody { lender: ctx.lending.lender, from, lasts_ms: ms(lasts) };
+        let (lender, now_ms) = (ctx.lending.lender, ctx.time.0);
+        let fixed = CacheGrantBody { lender, from, now_ms, lasts_ms: ms(lasts) };
         self.send_to_cache(ctx, borrower, &answer, &[&fixed.to_bytes()], Waits::No);
     }
 
@@ -196,6 +197,16 @@ impl Replica {
             wire::emit(out, header, parts);
         });
     }
+}
+
+/// What is lent of a key.
+struct Lent {
+    version: Version,
+    /// When it ends; 0: never.
+    expiry_ms: u64,
+    value: Vec<u8>,
+    /// For what it has to wait before it may be seen.
+    waits: Waits,
 }
 
 /// A loan that lasts for less is of no use: it would end before it can be renewed.

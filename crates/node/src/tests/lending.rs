@@ -10,10 +10,10 @@ const BORROWER: u64 = 900;
 /// What a tail has told the cache.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Told {
-    Lent { loan: u64, from: u64, version: u64, value: Vec<u8>, ms: u32 },
+    Lent { loan: u64, from: u64, version: u64, value: Vec<u8>, ends: u64, ms: u32 },
     NotLent(Code),
     Granted { from: u64, ms: u32 },
-    Update { loan: u64, version: u64, value: Vec<u8> },
+    Update { loan: u64, version: u64, value: Vec<u8>, ends: u64 },
     Recall { loan: u64, key: Vec<u8> },
 }
 
@@ -90,13 +90,17 @@ fn told(datagram: &[u8]) -> Option<Told> {
             from: fixed.from.get(),
             version,
             value: value.to_vec(),
+            ends: fixed.expiry_ms,
             ms: fixed.lasts_ms,
         },
         CacheMessage::NoLoan { .. } => Told::NotLent(Code::from_wire(header.code).unwrap()),
         CacheMessage::Grant(fixed) => Told::Granted { from: fixed.from.get(), ms: fixed.lasts_ms },
-        CacheMessage::Update { fixed, value, .. } => {
-            Told::Update { loan: fixed.loan.get(), version, value: value.to_vec() }
-        }
+        CacheMessage::Update { fixed, value, .. } => Told::Update {
+            loan: fixed.loan.get(),
+            version,
+            value: value.to_vec(),
+            ends: fixed.expiry_ms,
+        },
         CacheMessage::Recall { fixed, key } => {
             Told::Recall { loan: fixed.loan.get(), key: key.to_vec() }
         }
@@ -113,12 +117,12 @@ fn lent(count: u16) -> Chain {
     chain.replies.clear();
     let told = chain.fetch(BORROWER, b"k");
     let value = b"one".to_vec();
-    assert_eq!(told, Told::Lent { loan: 1, from: 1, version: 1, value, ms: 300 });
+    assert_eq!(told, Told::Lent { loan: 1, from: 1, version: 1, value, ends: 0, ms: 300 });
     chain
 }
 
 fn update(loan: u64, version: u64, value: &[u8]) -> Told {
-    Told::Update { loan, version, value: value.to_vec() }
+    Told::Update { loan, version, value: value.to_vec(), ends: 0 }
 }
 
 #[test]
@@ -198,7 +202,7 @@ fn a_key_has_one_holder_until_its_loan_is_over() {
 }
 
 #[test]
-fn deletions_batches_and_values_that_end_are_not_shown_by_a_cache() {
+fn deletions_are_not_shown_by_a_cache_and_values_in_parts_are_not_lent() {
     let recalled = |chain: &mut Chain| {
         chain.settle();
         assert_eq!(chain.told(), [Told::Recall { loan: 1, key: b"k".to_vec() }]);
@@ -212,10 +216,37 @@ fn deletions_batches_and_values_that_end_are_not_shown_by_a_cache() {
     recalled(&mut chain);
     assert_eq!(chain.fetch(BORROWER, b"k"), Told::NotLent(Code::NotFound), "there is no value");
     let mut chain = lent(2);
-    let seq = chain.next();
-    chain.put_again(seq, b"k", b"two", 2_000_000);
+    chain.put_big(b"k", 1, 1);
     recalled(&mut chain);
-    assert_eq!(chain.fetch(BORROWER, b"k"), Told::NotLent(Code::NotFound), "a time ends it");
+    assert_eq!(chain.fetch(BORROWER, b"k"), Told::NotLent(Code::NotFound), "it is a manifest");
+}
+
+#[test]
+fn a_value_that_ends_is_lent_with_its_end_and_called_back_when_that_has_come() {
+    let mut chain = lent(2);
+    let ends = chain.now.unix_ms() + 200;
+    let seq = chain.next();
+    chain.put_again(seq, b"k", b"two", ends);
+    chain.settle();
+    assert_eq!(chain.told(), [Told::Update { loan: 1, version: 2, value: b"two".to_vec(), ends }]);
+    chain.answer(b"k", 1, Some(2));
+    chain.settle();
+    assert_eq!(chain.only_reply().code, Code::Ok);
+    let told = chain.fetch(BORROWER, b"k");
+    let value = b"two".to_vec();
+    assert_eq!(told, Told::Lent { loan: 2, from: 1, version: 2, value, ends, ms: 300 });
+    chain.now = chain.now + MS * 200;
+    assert_eq!(chain.fetch(BORROWER, b"k"), Told::NotLent(Code::NotFound), "it has ended");
+    chain.read(b"k");
+    chain.settle();
+    let told = chain.told();
+    assert_eq!(told, [Told::Recall { loan: 2, key: b"k".to_vec() }], "the tombstone waits");
+    assert_eq!(chain.only_reply().code, Code::Expiring);
+    chain.read(b"k");
+    assert!(chain.replies.is_empty(), "a cache may show neither, and nor does the tail");
+    chain.answer(b"k", 2, None);
+    chain.settle();
+    assert_eq!(chain.only_reply().code, Code::NotFound);
 }
 
 #[test]
