@@ -4,7 +4,7 @@ use crate::admission::{Admission, whom_to_evict};
 use crate::answer::{answer_to, send_answer};
 use crate::asker::{Asker, address};
 use crate::limit::Limit;
-use crate::rules::{RulePace, Rules};
+use crate::rules::{Rule, RulePace, Rules};
 use crate::slots::{Home, Key, Name, Slots, State, Value};
 use crate::volumes::{Lender, Volumes};
 use cluster::{
@@ -305,7 +305,7 @@ impl Cache {
     fn evict(&mut self, now: Instant, key: &Key) {
         let Some(slot) = self.slots.remove(&key.name()) else { return };
         if slot.has_rule {
-            self.rules.remove(now, slot.key.rule());
+            self.rules.remove(now, Rule::of(&slot.key, self.tables.as_ref()));
         }
         if let State::Held { lender, loan, version, .. } = slot.state {
             self.answer(&lender, loan, &key.name(), version, false);
@@ -436,7 +436,8 @@ impl Cache {
     /// Tells the switch everything anew.
     fn tell_all_rules(&mut self, now: Instant) {
         let slots = self.slots.iter().filter(|slot| slot.has_rule);
-        self.rules.start_over(now, slots.map(|slot| slot.key.rule()));
+        let tables = self.tables.as_ref();
+        self.rules.start_over(now, slots.map(|slot| Rule::of(&slot.key, tables)));
     }
 
     fn tell_rules(&mut self, now: Instant) {

@@ -1,6 +1,7 @@
 //! What tails say: loans, leases, and what becomes of a key that is lent.
 
 use crate::cache::Cache;
+use crate::rules::Rule;
 use crate::slots::{Name, State, Value};
 use crate::volumes::Lender;
 use cluster::{KeyspaceId, Mutant, NodeId, PartitionId};
@@ -84,7 +85,7 @@ impl Cache {
             return self.fetch_by(now + ASK_AGAIN);
         }
         if !std::mem::replace(&mut slot.has_rule, true) {
-            self.rules.add(slot.key.rule());
+            self.rules.add(Rule::of(&slot.key, self.tables.as_ref()));
         }
         let held = State::Held { lender, loan: fixed.loan, version, value };
         self.slots.set(&name, held);
@@ -114,7 +115,7 @@ impl Cache {
             return;
         }
         if let Some(slot) = self.slots.remove(&name).filter(|slot| slot.has_rule) {
-            self.rules.remove(now, slot.key.rule());
+            self.rules.remove(now, Rule::of(&slot.key, self.tables.as_ref()));
         }
     }
 

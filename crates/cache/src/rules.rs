@@ -5,7 +5,8 @@
 
 mod queue;
 
-use cluster::KeyspaceId;
+use crate::slots::Key;
+use cluster::{CacheTables, KeyspaceId};
 use machine::Instant;
 use queue::Queue;
 use std::collections::VecDeque;
@@ -43,8 +44,25 @@ pub(crate) struct Rules {
     next: Instant,
 }
 
-/// The key of a rule.
-type Rule = (KeyspaceId, u64);
+/// By what a switch finds that a read leads here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Rule {
+    keyspace: KeyspaceId,
+    keyhash: u64,
+    /// What a router goes by, if the key has a content address.
+    match_bits: Option<u64>,
+}
+
+impl Rule {
+    /// That of a key.
+    pub(crate) fn of(key: &Key, tables: Option<&CacheTables>) -> Self {
+        let mut keyspaces = tables.into_iter().flat_map(|it| &it.keyspaces);
+        let keyspace = keyspaces.find(|it| it.id == key.keyspace);
+        let by_address = keyspace.is_some_and(|it| it.content.is_some());
+        let match_bits = by_address.then(|| wire::match_bits(key.match_value));
+        Self { keyspace: key.keyspace, keyhash: key.keyhash, match_bits }
+    }
+}
 
 impl Rules {
     pub(crate) fn new(now: Instant, pace: RulePace) -> Self {
@@ -151,10 +169,10 @@ impl Rules {
         } else {
             None
         };
-        let (adds, (keyspace, keyhash)) =
+        let (adds, Rule { keyspace, keyhash, match_bits }) =
             removed.or_else(|| self.to_add.pop().map(|rule| (true, rule)))?;
         self.allowed -= 1_000;
-        Some(CacheRule { adds, keyspace: keyspace.0, keyhash, match_bits: None })
+        Some(CacheRule { adds, keyspace: keyspace.0, keyhash, match_bits })
     }
 
     /// Changes that the switch has not said to have made.
@@ -183,7 +201,9 @@ const BURST_PART: u64 = 10;
 mod tests {
     use super::*;
 
-    const SPACE: KeyspaceId = KeyspaceId(3);
+    fn rule(keyhash: u64) -> Rule {
+        Rule { keyspace: KeyspaceId(3), keyhash, match_bits: None }
+    }
 
     fn rules(per_second: u32) -> (Rules, Instant) {
         let now = Instant::from_unix_ms(1_000);
@@ -204,7 +224,7 @@ mod tests {
     fn what_the_switch_has_not_said_to_have_is_told_again_from_there_on() {
         let (mut rules, start) = rules(1_000);
         let now = start + Duration::from_millis(100);
-        (1..=3).for_each(|hash| rules.add((SPACE, hash)));
+        (1..=3).for_each(|hash| rules.add(rule(hash)));
         assert_eq!(poll(&mut rules, now), (0, vec![(1, 1), (1, 2), (1, 3)]));
         assert!(rules.poll(now).is_none(), "it was told just now");
         assert!(!rules.heard(now, rules.stream, 2) && !rules.heard(now, rules.stream - 1, 9));
@@ -212,15 +232,15 @@ mod tests {
         assert!(!rules.heard(now, rules.stream, 3));
         assert_eq!((poll(&mut rules, now + TELL_EVERY * 2), rules.pending()), ((3, vec![]), 0));
         assert!(rules.heard(now, rules.stream, 0), "the switch has begun anew");
-        rules.start_over(now, [(SPACE, 1)].into_iter());
+        rules.start_over(now, [rule(1)].into_iter());
         assert_eq!(poll(&mut rules, now + Duration::from_secs(1)), (0, vec![(1, 1)]));
     }
 
     #[test]
     fn no_more_is_told_than_the_switch_can_take_and_new_rules_come_first() {
         let (mut rules, start) = rules(100);
-        rules.remove(start, (SPACE, 99));
-        (1..=20).for_each(|hash| rules.add((SPACE, hash)));
+        rules.remove(start, rule(99));
+        (1..=20).for_each(|hash| rules.add(rule(hash)));
         let now = start + Duration::from_millis(50);
         assert_eq!(poll(&mut rules, now), (0, (1..=5).map(|hash| (1, hash)).collect()));
         rules.heard(now, rules.stream, 5);
@@ -233,11 +253,11 @@ mod tests {
     #[test]
     fn what_comes_and_goes_before_it_was_told_is_not_told() {
         let (mut rules, start) = rules(1_000);
-        rules.add((SPACE, 1));
-        rules.remove(start, (SPACE, 1));
+        rules.add(rule(1));
+        rules.remove(start, rule(1));
         assert_eq!(poll(&mut rules, start + TELL_EVERY), (0, vec![]));
-        rules.remove(start, (SPACE, 2));
-        rules.add((SPACE, 2));
+        rules.remove(start, rule(2));
+        rules.add(rule(2));
         assert_eq!(rules.pending(), 0);
     }
 }

@@ -30,7 +30,7 @@ pub(crate) struct Home {
 #[derive(Clone, Debug)]
 pub(crate) struct Key {
     pub(crate) keyspace: KeyspaceId,
-    match_value: u128,
+    pub(crate) match_value: u128,
     pub(crate) keyhash: u64,
     pub(crate) bytes: Box<[u8]>,
 }
@@ -44,11 +44,6 @@ impl Key {
     pub(crate) fn name(&self) -> Name<'_> {
         let Self { keyspace, match_value, keyhash, ref bytes } = *self;
         Name { keyspace, match_value, keyhash, key: bytes }
-    }
-
-    /// What the rule of the switch goes by that leads to it.
-    pub(crate) fn rule(&self) -> (KeyspaceId, u64) {
-        (self.keyspace, self.keyhash)
     }
 }
 

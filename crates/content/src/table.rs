@@ -150,8 +150,7 @@ impl ContentTable {
     pub fn change_rule(&mut self, cache: CacheId, rule: &CacheRule) {
         let addresses = self.service.keyspace(rule.keyspace);
         let (Some(addresses), Some(bits)) = (addresses, rule.match_bits) else { return };
-        let match_value = u128::from(bits) << u64::BITS;
-        let address = addresses.of_key(ContentClass::Read, match_value);
+        let address = addresses.of_bits(ContentClass::Read, bits);
         if self.holders.change(cache, address, rule.adds) {
             self.look_at_rules([address]);
         }

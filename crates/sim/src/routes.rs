@@ -4,11 +4,11 @@
 
 use crate::clock::nanos;
 use crate::role::{cache_spec, node_spec, service};
-use cluster::{CacheId, ContentRouting, KeyspaceId, Match, SwitchTables};
+use cluster::{CacheId, ContentRouting, SwitchTables};
 use machine::{Instant, Rng};
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
-use wire::{AddressPrefix, CacheRules, ContentClass, Endpoint, Header, ServicePrefix};
+use wire::{AddressPrefix, CacheRules, ContentClass, Endpoint, ServicePrefix};
 
 /// What all content addresses begin with.
 const PREFIX: &str = "fd00:6b77:1::/48";
@@ -29,8 +29,6 @@ pub(crate) struct Routes {
     changes: BTreeMap<AddressPrefix, VecDeque<(Instant, Option<Endpoint>)>>,
     /// Where the prefixes of partitions are to lead.
     wanted: BTreeMap<AddressPrefix, Endpoint>,
-    /// Match values of keys that caches have asked for.
-    places: BTreeMap<(u16, u64), u128>,
     /// How long a change takes at most.
     delay_max: Duration,
     /// Of a thousand datagrams, those that are brought to anybody.
@@ -47,7 +45,6 @@ impl Routes {
             table: BTreeMap::new(),
             changes: BTreeMap::new(),
             wanted: BTreeMap::new(),
-            places: BTreeMap::new(),
             delay_max,
             astray_permille: ASTRAY_PERMILLE,
             nodes,
@@ -113,22 +110,14 @@ impl Routes {
         }
     }
 
-    /// A cache asks for a key: which match value it has.
-    pub(crate) fn note_place(&mut self, header: &Header) {
-        self.places.insert((header.keyspace, header.keyhash), header.match_value);
-    }
-
     /// A cache says which keys it holds.
     pub(crate) fn learn_rules(&mut self, now: Instant, cache: CacheId, rules: &CacheRules<'_>) {
         for rule in rules.iter() {
-            let Some(at) = self.places.get(&(rule.keyspace, rule.keyhash)).copied() else {
-                continue;
-            };
-            let content =
-                self.content.endpoint(ContentClass::Read, KeyspaceId(rule.keyspace), Match(at));
-            let Some(addr) = content.map(|it| it.addr.into()) else { continue };
+            let addresses = self.content.prefix.keyspace(rule.keyspace);
+            let (Some(addresses), Some(bits)) = (addresses, rule.match_bits) else { continue };
+            let addr = addresses.of_bits(ContentClass::Read, bits);
             let prefix = AddressPrefix { addr, len: 128 };
-            let to = (rule.adds == 1).then(|| cache_spec(cache.0).endpoint);
+            let to = rule.adds.then(|| cache_spec(cache.0).endpoint);
             self.change(now, prefix, to);
         }
     }

@@ -136,9 +136,15 @@ impl KeyspaceAddresses {
     /// Where a request for a key of this match value goes.
     #[must_use]
     pub fn of_key(self, class: ContentClass, match_value: u128) -> Ipv6Addr {
+        self.of_bits(class, match_bits(match_value))
+    }
+
+    /// Where a request for a key goes whose match value begins with these [`match_bits`].
+    #[must_use]
+    pub fn of_bits(self, class: ContentClass, match_bits: u64) -> Ipv6Addr {
         let class = u128::from(class as u8) << CLASS_SHIFT;
         let keyspace = u128::from(self.keyspace) << KEYSPACE_SHIFT;
-        Ipv6Addr::from(self.prefix.0 | class | keyspace | u128::from(match_bits(match_value)))
+        Ipv6Addr::from(self.prefix.0 | class | keyspace | u128::from(match_bits))
     }
 
     /// The same as a prefix of all 128 bits: what a rule for this key alone matches. Keys of one

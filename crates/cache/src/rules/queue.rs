@@ -83,7 +83,7 @@ mod tests {
     proptest! {
         #[test]
         fn it_does_what_a_plain_list_does(steps in proptest::collection::vec(step(), 0..200)) {
-            let rule = |hash| (KeyspaceId(1), hash);
+            let rule = |keyhash| Rule { keyspace: KeyspaceId(1), keyhash, match_bits: None };
             let (mut queue, mut list) = (Queue::default(), Vec::<(Rule, usize)>::new());
             for (at, step) in steps.into_iter().enumerate() {
                 match step {

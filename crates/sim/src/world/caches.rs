@@ -8,7 +8,7 @@ use cluster::{CacheId, Incarnation, Install, MemberReport, PartitionId};
 use machine::{Instant, LoadMetric};
 use node::{InstantReports, PeriodicReports, TrackerConfig};
 use std::time::Duration;
-use wire::{Endpoint, Fields as _, HEADER_LEN, Header, Op};
+use wire::{Endpoint, Fields as _, HEADER_LEN, Op};
 
 impl World {
     pub(super) fn start_cache(&mut self, index: u16, incarnation: Incarnation, local: Instant) {
@@ -71,11 +71,6 @@ impl World {
         let Some(Some(cache)) = self.caches.get_mut(index) else { return };
         let from = (role, cache_spec(u16::try_from(index).expect("few caches")).endpoint);
         while let Some(datagram) = cache.poll_transmit() {
-            let header = datagram.payload.first_chunk().map(Header::read);
-            let asks = header.filter(|it| it.op == Op::CacheFetch as u8);
-            if let (Some(routes), Some(header)) = (self.net.routes(), asks) {
-                routes.note_place(&header);
-            }
             super::traffic::post(&mut self.net, &mut self.queue, self.now, from, datagram);
         }
     }
