@@ -3,6 +3,7 @@
 mod batch;
 mod bounds;
 mod clock;
+mod content;
 mod delegations;
 mod directory;
 mod early;

@@ -62,6 +62,14 @@ impl ServicePrefix {
         AddressPrefix { addr: Ipv6Addr::from(self.0), len }
     }
 
+    /// All of its addresses of this class.
+    #[must_use]
+    pub fn class(self, class: ContentClass) -> AddressPrefix {
+        let addr = Ipv6Addr::from(self.0 | u128::from(class as u8) << CLASS_SHIFT);
+        let len = u8::try_from(CONTENT_PREFIX_BITS + CONTENT_CLASS_BITS).expect("less than 128");
+        AddressPrefix { addr, len }
+    }
+
     /// The addresses of a keyspace. `None` if its id has more than [`CONTENT_KEYSPACE_BITS`] bits:
     /// its keys have no addresses.
     #[must_use]

@@ -3,7 +3,8 @@
 
 use crate::doctor::finding::{Finding, Grade};
 use crate::doctor::link::Link;
-use crate::doctor::{backend, data, machine, port, read};
+use crate::doctor::{backend, content, data, machine, port, read};
+use cluster::ContentRouting;
 use console::answer::Answer;
 use console::exit::{Failure, Verdict};
 use console::out::{self, Tone, paint};
@@ -11,6 +12,7 @@ use console::shared::Shared;
 use runtime::config::Config;
 use serde_json::json;
 use std::fmt::Write as _;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 /// Check whether this machine can run `keyway switch --plane xdp`, and say what to do if not.
@@ -18,7 +20,8 @@ use std::path::{Path, PathBuf};
 /// With --data it checks data directories instead: who gets in, whether there is room, and whether
 /// the stores in them, of controllers and nodes, are whole as far as that can be told while they
 /// may be in use. With --config it checks what the nodes of a cluster keep their values in, where
-/// that is a Redis or a memcached, and the data directories that are on this machine.
+/// that is a Redis or a memcached, the data directories that are on this machine, and, where there
+/// are content addresses, whether they lead to its nodes and caches.
 ///
 /// Run it where the switch will run: as root, in its network namespace. On each of the ports the
 /// program is attached for a moment, unless another one is there; it passes everything on, but some
@@ -53,6 +56,8 @@ struct Report {
     data: Vec<(String, Vec<Finding>)>,
     /// By the addresses that nodes know them by.
     backends: Vec<(String, Vec<Finding>)>,
+    /// By the names of nodes and caches that are on this machine.
+    content: Vec<(String, Vec<Finding>)>,
 }
 
 #[derive(Debug, serde::Serialize)]
@@ -93,6 +98,18 @@ fn check_data(path: &Path) -> (String, Vec<Finding>) {
     (path.display().to_string(), data::check(path))
 }
 
+/// Whether content addresses lead to the roles of a cluster that are on this machine.
+fn check_content(config: &Config, content: &ContentRouting) -> Vec<(String, Vec<Finding>)> {
+    let owned = read::owned(content);
+    let here = |listen: SocketAddr| read::is_own(listen.ip()) == Ok(true);
+    let nodes = config.nodes.iter().filter(|it| here(it.listen));
+    let nodes = nodes.map(|it| (format!("node {}", it.id), content::check_node(content, &owned)));
+    let caches = config.caches.iter().filter(|it| here(it.listen));
+    let caches =
+        caches.map(|it| (format!("cache {}", it.id), content::check_cache(content, &owned)));
+    nodes.chain(caches).map(|(name, finding)| (name, vec![finding])).collect()
+}
+
 fn not_there() -> Finding {
     let todo = "keyway doctor, in the network namespace of the switch, lists those that are there";
     Finding::problem("link", "there is no such interface", todo)
@@ -120,6 +137,9 @@ impl Report {
         Ok(Self {
             data: directories.map(|path| check_data(path)).collect(),
             backends: backends.map(|url| (url.to_string(), backend::check(url))).collect(),
+            content: config
+                .content
+                .map_or_else(Vec::new, |content| check_content(&config, &content)),
             ..Self::default()
         })
     }
@@ -134,7 +154,7 @@ impl Report {
     }
 
     fn count(&self, grade: Grade) -> usize {
-        let parts = self.ports.iter().chain(&self.data).chain(&self.backends);
+        let parts = self.ports.iter().chain(&self.data).chain(&self.backends).chain(&self.content);
         let all = self.machine.iter().chain(parts.flat_map(|(_, findings)| findings));
         all.filter(|finding| finding.grade == grade).count()
     }
@@ -146,6 +166,7 @@ impl Report {
         };
         let (ports, data) = (checks("port", &self.ports), checks("directory", &self.data));
         let backends = checks("backend", &self.backends);
+        let content = checks("role", &self.content);
         let well = self.count(Grade::Problem) == 0;
         Answer::new(if well { "done" } else { "not_ready" })
             .with("problems", self.count(Grade::Problem))
@@ -154,6 +175,7 @@ impl Report {
             .with("ports", ports)
             .with("data", data)
             .with("backends", backends)
+            .with("content", content)
             .with("candidates", &self.candidates)
     }
 
@@ -165,7 +187,7 @@ impl Report {
             text.push_str(&format!("\n{port}\n"));
             findings.iter().for_each(|finding| add(&mut text, finding));
         }
-        for (it, findings) in self.data.iter().chain(&self.backends) {
+        for (it, findings) in self.data.iter().chain(&self.backends).chain(&self.content) {
             text.push_str(&format!("{it}\n"));
             findings.iter().for_each(|finding| add(&mut text, finding));
         }

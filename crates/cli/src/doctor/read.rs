@@ -1,19 +1,22 @@
 //! Looking at the machine. Interfaces are asked of the kernel by `ip` and `ethtool`, not read from
 //! /sys, which may be that of another network namespace; /proc/sys/net is that of whoever reads it.
 
+use super::content::Owned;
 use super::link::{self, Link};
 use super::machine::Machine;
 use super::port::{Attached, FarEnd, Port};
 use anyhow::{Result, anyhow};
+use cluster::ContentRouting;
 use lab::namespace;
 use nix::errno::Errno;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
-use std::net::{Ipv4Addr, SocketAddrV4};
+use std::net::{IpAddr, Ipv4Addr, SocketAddrV4};
 use std::path::Path;
 use std::process::Command;
+use wire::ContentClass;
 use xdp::Program;
 
 /// All interfaces of this namespace, with their addresses.
@@ -46,6 +49,31 @@ pub(crate) fn machine(program: &Result<Program, String>, links: &[Link]) -> Mach
         forward: setting("net/ipv4/ip_forward").map(|it| it != "0"),
         addresses: links.iter().flat_map(Link::addresses).collect(),
     }
+}
+
+/// Which of these addresses are this machine's own.
+pub(crate) fn owned(content: &ContentRouting) -> Owned {
+    let each = ContentClass::ALL.into_iter().map(|class| {
+        let addr = content.prefix.class(class).addr;
+        (class, is_own(addr.into()))
+    });
+    Owned(each.collect())
+}
+
+/// Whether the kernel keeps what is sent to this address: an interface has it, or a route says so.
+pub(crate) fn is_own(addr: IpAddr) -> Result<bool, String> {
+    #[derive(Deserialize)]
+    struct Route {
+        #[serde(rename = "type")]
+        kind: Option<String>,
+    }
+    let json = match run("ip", &["-json", "-details", "route", "get", &addr.to_string()]) {
+        Ok(json) => json,
+        Err(why) if why.contains("unreachable") => return Ok(false),
+        Err(why) => return Err(why),
+    };
+    let routes: Vec<Route> = serde_json::from_str(&json).map_err(|why| format!("ip: {why}"))?;
+    Ok(routes.iter().any(|it| it.kind.as_deref() == Some("local")))
 }
 
 /// What calls itself a driver of this interface.

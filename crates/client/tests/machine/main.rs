@@ -1,5 +1,6 @@
 //! The machine by script: what it sends when, and how requests end.
 
+mod addresses;
 mod many;
 mod silence;
 
