@@ -39,7 +39,7 @@ static __always_inline bool kw_may_be_cached(__u16 keyspace, __be64 keyhash)
 	return cached.filter[bit / 64] & 1ULL << bit % 64;
 }
 
-/* One more than the id of the cache whose rule for this hash is in a bucket, or 0. */
+/* One more than the number of the shard whose rule for this hash is in a bucket, or 0. */
 static __always_inline __u32 kw_cache_in(__u32 bucket, __u64 hash)
 {
 	const volatile __u64 *rules = cached.buckets[bucket & (KW_CACHE_RULE_BUCKETS - 1)];
@@ -55,23 +55,34 @@ static __always_inline __u32 kw_cache_in(__u32 bucket, __u64 hash)
 	return 0;
 }
 
-/* The cache that a key's reads go to at a tick, if that is heard and in the tables. */
-static __always_inline const struct kw_node *kw_cache_of(__u16 keyspace, __u64 keyhash, __u64 tick)
+/*
+ * The cache that a key's reads go to at a tick, if that is heard and in the tables, and the port of
+ * the shard that has told so.
+ */
+static __always_inline const struct kw_node *kw_cache_of(__u16 keyspace, __u64 keyhash, __u64 tick,
+							 __u16 *port)
 {
 	__u64 hash = kw_cache_hash(keyspace, keyhash);
 	const struct kw_node *node;
-	__u32 first, cache;
+	__u32 first, cache, shard;
 
 	hash ^= hash >> 32;
 	first = hash;
 	cache = kw_cache_in(first, hash);
 	if (!cache)
 		cache = kw_cache_in(first ^ (hash >> 40 | 1), hash);
+	if (!cache)
+		return NULL;
 	cache--;
-	if (cache >= KW_CACHES_MAX || *(volatile __u64 *)&cached.until[cache] <= tick)
+	shard = cache / KW_CACHES_MAX;
+	cache %= KW_CACHES_MAX;
+	if (*(volatile __u64 *)&cached.until[cache] <= tick)
 		return NULL;
 	node = bpf_map_lookup_elem(&caches, &cache);
-	return node && node->shards ? node : NULL;
+	if (!node || shard >= node->shards)
+		return NULL;
+	*port = bpf_htons(bpf_ntohs(node->port) + shard);
+	return node;
 }
 
 #endif /* KEYWAY_CACHED_H */

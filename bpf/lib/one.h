@@ -193,10 +193,11 @@ static __noinline int kw_cacheable_read(struct ethhdr *eth, struct kw_own *own,
 	struct kw_packet p = kw_packet_at(eth);
 	const struct kw_node *cache = NULL;
 	struct kw_homeward way = {};
+	__u16 port = 0;
 
 	if (!(p.kw->flags & KW_FLAG_AT_HOME) && row->tail_port)
 		cache = kw_cache_of(bpf_ntohs(p.kw->keyspace),
-				    bpf_be64_to_cpu(KW_U64(&p.kw->keyhash)), own->tick);
+				    bpf_be64_to_cpu(KW_U64(&p.kw->keyhash)), own->tick, &port);
 	if (!cache)
 		return kw_home(&p, own, row, way, ifindex);
 	if (!cache->ifindex)
@@ -206,7 +207,7 @@ static __noinline int kw_cacheable_read(struct ethhdr *eth, struct kw_own *own,
 	kw_stamp_request(&p);
 	kw_stamp_partition(p.kw, row->partition, row->epoch);
 	kw_stamp_chain_of_one(p.kw, kw_tail(row));
-	return kw_send_to(&p, cache, cache->port, ifindex);
+	return kw_send_to(&p, cache, port, ifindex);
 }
 
 /*

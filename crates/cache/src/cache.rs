@@ -9,7 +9,7 @@ use crate::slots::{Home, Key, Name, Slots, State, Value};
 use crate::volumes::{Lender, Volumes};
 use cluster::{
     CacheId, CacheTables, Incarnation, KeyspaceId, MaybeMutant, Mutant, NodeId, NodeSpec,
-    PartitionId,
+    PartitionId, cache_shard_of,
 };
 use machine::{Datagram, Instant, LoadMetric, Outbox, Rng};
 use std::collections::BTreeMap;
@@ -24,6 +24,9 @@ use wire::{
 pub struct CacheConfig {
     /// Its id.
     pub id: CacheId,
+    /// Which of its shards this is, and how many there are: each holds other keys, and knows
+    /// nothing of the others.
+    pub shard: (u16, u16),
     /// Which incarnation this is: loans name it.
     pub incarnation: Incarnation,
     /// Keys that it holds at most.
@@ -275,6 +278,11 @@ impl Cache {
             let (match_value, keyhash) = (fixed.match_value, fixed.keyhash);
             let name = Name { keyspace, match_value, keyhash, key };
             let home = Home { node, partition: PartitionId(fixed.partition), epoch: fixed.epoch };
+            let (own, shards) = self.config.shard;
+            if cache_shard_of(keyhash, shards) != own {
+                // Its node has heard of another number of shards.
+                continue;
+            }
             if let Some(slot) = self.slots.get_mut(&name) {
                 slot.home = home;
             } else if self.makes_room(now, fixed.rate.into()) {

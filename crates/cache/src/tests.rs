@@ -34,6 +34,7 @@ impl Bench {
         let now = Instant::from_unix_ms(1_000_000);
         let config = CacheConfig {
             id: CacheId(3),
+            shard: (0, 1),
             incarnation: Incarnation(ME),
             entries_max,
             bytes_max: 1 << 20,
@@ -243,6 +244,21 @@ fn a_value_is_shown_until_its_end_may_have_come_by_the_clock_of_the_cluster() {
     assert_eq!(bench.read(KEY), None, "its own clock may be slow");
     assert_eq!(bench.update(1, 3, b"three"), (1, true));
     assert_eq!(bench.read(KEY), Some((3, b"three".to_vec())), "it holds the key all the same");
+}
+
+#[test]
+fn a_shard_takes_its_own_keys_alone() {
+    let mut bench = Bench::new(10);
+    let of_first = |it: &&Vec<u8>| cluster::cache_shard_of(at(it).keyhash, 2) == 0;
+    let keys: Vec<Vec<u8>> = (0..8_u8).map(|it| vec![it; 20]).collect();
+    let first = keys.iter().filter(of_first).count();
+    assert!((1..8).contains(&first), "both have some: {first}");
+    bench.cache.config.shard = (0, 2);
+    keys.iter().for_each(|key| bench.report(key, 100));
+    assert_eq!(bench.cache.len(), first);
+    bench.cache.config.shard = (1, 2);
+    keys.iter().for_each(|key| bench.report(key, 100));
+    assert_eq!(bench.cache.len(), 8);
 }
 
 #[test]

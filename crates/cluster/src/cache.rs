@@ -22,11 +22,46 @@ pub struct CacheSpec {
 }
 
 impl CacheSpec {
+    /// The shard whose datagrams come from `source`, if they come from this cache.
+    #[must_use]
+    pub fn shard_at(&self, source: Endpoint) -> Option<u16> {
+        self.owns(source).then(|| source.port - self.endpoint.port)
+    }
+
+    /// The shard that nodes tell of this key, which has nothing to do with any other. The upper
+    /// half of the hash decides: the switch goes by the lower.
+    #[must_use]
+    pub fn shard_of(&self, keyhash: u64) -> u16 {
+        cache_shard_of(keyhash, self.shards)
+    }
+
+    /// Where a shard takes datagrams, if there is one of this number.
+    #[must_use]
+    pub fn endpoint_of(&self, shard: u16) -> Option<Endpoint> {
+        self.endpoint.with_port_offset(shard).filter(|_| shard < self.shards)
+    }
+
     /// Whether datagrams from `source` come from this cache.
     #[must_use]
     pub fn owns(&self, source: Endpoint) -> bool {
         owns(self.endpoint, self.shards, source)
     }
+}
+
+/// The shard of so many that nodes tell of a key.
+#[must_use]
+pub fn cache_shard_of(keyhash: u64, shards: u16) -> u16 {
+    let part = (keyhash >> 32).checked_rem(shards.into()).unwrap_or(0);
+    u16::try_from(part).expect("less than a number of shards")
+}
+
+/// A shard of a cache. To the switch, and to those who lend to it, it is a cache of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CacheShard {
+    /// The cache.
+    pub cache: CacheId,
+    /// Which of its shards, from 0.
+    pub shard: u16,
 }
 
 /// The cache that a node tells of its hottest keys: each node has one, and caches have about as
@@ -36,6 +71,9 @@ pub fn cache_of(caches: &[CacheSpec], node: NodeId) -> Option<&CacheSpec> {
     let place = usize::from(node.0).checked_rem(caches.len())?;
     caches.get(place)
 }
+
+/// Shards of a cache at most: more than the cores of any machine.
+pub const CACHE_SHARDS_MAX: u16 = 256;
 
 /// Whether no two caches, and no cache and node, are one member or have a port in common; why not
 /// otherwise.
@@ -53,6 +91,9 @@ pub(crate) fn check_caches(nodes: &[NodeSpec], caches: &[CacheSpec]) -> Result<(
         }
         if usize::from(id.0) >= most {
             return Err(format!("cache {id}: ids of caches are 0 to {}", most - 1));
+        }
+        if shards > CACHE_SHARDS_MAX {
+            return Err(format!("cache {id}: over {CACHE_SHARDS_MAX} shards"));
         }
         if !endpoint.is_set() {
             return Err(format!("cache {id} has no port"));
@@ -130,6 +171,30 @@ pub struct CacheReport {
     pub resources: Resources,
 }
 
+impl CacheReport {
+    /// That of two shards together.
+    #[must_use]
+    pub fn with(&self, other: &Self) -> Self {
+        Self {
+            revision: self.revision.min(other.revision),
+            cluster: self.cluster.filter(|it| other.cluster == Some(*it)),
+            leaving: self.leaving && other.leaving,
+            entries: self.entries + other.entries,
+            bytes: self.bytes + other.bytes,
+            room_entries: self.room_entries + other.room_entries,
+            hits: self.hits + other.hits,
+            misses: self.misses + other.misses,
+            forwarded: self.forwarded + other.forwarded,
+            volumes: self.volumes + other.volumes,
+            rules: self.rules + other.rules,
+            rules_wanted: self.rules_wanted + other.rules_wanted,
+            fetches: self.fetches + other.fetches,
+            updates: self.updates + other.updates,
+            resources: self.resources,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -156,6 +221,7 @@ mod tests {
             (vec![cache(3, 9_000), cache(3, 9_001)], "cache 3 is there twice"),
             (vec![cache(16, 9_000)], "cache 16: ids of caches are 0 to 15"),
             (vec![cache(3, 0)], "cache 3 has no port"),
+            (vec![CacheSpec { shards: 257, ..cache(3, 9_000) }], "over 256 shards"),
             (vec![CacheSpec { shards: 0, ..cache(3, 9_000) }], "do not fit the ports"),
             (vec![CacheSpec { shards: 2, ..cache(3, u16::MAX) }], "do not fit the ports"),
             (vec![cache(3, 8_001)], "has a port of a node or of another cache"),
@@ -166,6 +232,18 @@ mod tests {
             let wrong = map(caches).check().unwrap_err().to_string();
             assert!(wrong.contains(why), "{wrong}");
         }
+    }
+
+    #[test]
+    fn each_key_has_one_shard_of_a_cache_and_each_shard_a_port() {
+        let two = CacheSpec { shards: 2, ..cache(3, 9_000) };
+        assert_eq!([0, 1, 2, u64::MAX].map(|hash| two.shard_of(hash << 32)), [0, 1, 0, 1]);
+        assert_eq!(two.endpoint_of(1), Some(at(9_001)));
+        assert_eq!(two.endpoint_of(2), None);
+        assert_eq!(
+            [8_999, 9_000, 9_001, 9_002].map(|port| two.shard_at(at(port))),
+            [None, Some(0), Some(1), None]
+        );
     }
 
     #[test]

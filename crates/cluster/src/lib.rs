@@ -24,7 +24,9 @@ mod text;
 mod verify;
 mod versions;
 
-pub use cache::{CacheReport, CacheSpec, CacheTables, cache_of};
+pub use cache::{
+    CACHE_SHARDS_MAX, CacheReport, CacheShard, CacheSpec, CacheTables, cache_of, cache_shard_of,
+};
 pub use clock::{ClockAhead, ClockOrder};
 pub use content::ContentRouting;
 pub use fence::{Fence, Standby};

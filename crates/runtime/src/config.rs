@@ -113,8 +113,12 @@ pub struct NodeSection {
 pub struct CacheSection {
     /// Its id.
     pub id: u16,
-    /// UDP address that requests and what lenders say come to.
+    /// UDP address of its first shard, to which requests and what lenders say come; the others have
+    /// the ports that follow.
     pub listen: SocketAddr,
+    /// Shards, one thread each, which hold a part of its keys each.
+    #[serde(default = "default_shards")]
+    pub shards: u16,
     /// TCP address of its admin server.
     pub admin: SocketAddr,
     /// Keys that it holds at most. Each takes a rule of the switch.
@@ -388,7 +392,7 @@ impl CacheSection {
     /// Its place in the cluster.
     #[must_use]
     pub fn spec(&self) -> CacheSpec {
-        CacheSpec { id: CacheId(self.id), endpoint: self.listen.into(), shards: 1 }
+        CacheSpec { id: CacheId(self.id), endpoint: self.listen.into(), shards: self.shards }
     }
 }
 

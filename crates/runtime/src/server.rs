@@ -188,7 +188,7 @@ impl Server {
         let reserve = Reserve::new(storage.files(section.shards));
         let sockets = match (config.content, section.listen) {
             (Some(_), SocketAddr::V6(at)) => vec![open_everywhere(format!("node {id}"), at)?],
-            (_, at) => open_sockets(id, at, section.shards)?,
+            (_, at) => open_sockets(format!("node {id}"), at, section.shards)?,
         };
         let memory = section.max_memory.of_each(1);
         let limits = NodeLimits { rate, memory };
@@ -208,15 +208,14 @@ impl Server {
     /// If there is no such cache, or an address is taken.
     pub fn start_cache(config: &Config, id: CacheId) -> Result<Self, StartError> {
         let section = config.cache(id).ok_or(StartError::UnknownCache(id))?;
-        let CacheSection { listen, admin, .. } = *section;
-        let reserve = Reserve::new(FILES_OF_THREAD);
-        let driver = match (config.content, listen) {
-            (Some(_), SocketAddr::V6(at)) => {
-                let socket = open_everywhere(format!("cache {id}"), at)?;
-                start_cache(id, socket, section.limits())?
-            }
-            (_, at) => open_cache(id, at, section.limits())?,
+        let CacheSection { listen, shards, admin, .. } = *section;
+        let reserve = Reserve::new(FILES_OF_THREAD * u64::from(shards));
+        let role = || format!("cache {id}");
+        let sockets = match (config.content, listen) {
+            (Some(_), SocketAddr::V6(at)) => vec![open_everywhere(role(), at)?],
+            (_, at) => open_sockets(role(), at, shards)?,
         };
+        let driver = open_cache(id, sockets, section.limits())?;
         let roles = Roles { caches: vec![driver.handle()], ..Roles::default() };
         let admin = open_admin("cache", admin, roles.clone())?;
         tracing::info!(cache = %id, %listen, admin = %admin.local(), "cache started");
@@ -363,12 +362,13 @@ fn no_switch(at: SocketAddr, why: io::Error) -> StartError {
     StartError::Bind { role: "the switch".into(), at, why }
 }
 
+/// Binds the sockets of a role, of consecutive ports.
 pub(crate) fn open_sockets(
-    id: NodeId,
+    role: String,
     listen: SocketAddr,
     shards: u16,
 ) -> Result<Vec<Socket>, StartError> {
-    let role = format!("node {id}, with {shards} ports from there on,");
+    let role = format!("{role}, with {shards} ports from there on,");
     NodeDriver::bind(listen, shards).map_err(|why| StartError::Bind { role, at: listen, why })
 }
 
@@ -428,25 +428,14 @@ fn start_node<E: ShardEngine>(
         .map_err(|why| StartError::Thread { role: format!("node {id}"), why })
 }
 
-/// Starts a cache that takes datagrams there.
+/// Starts a cache on these sockets, one for each shard.
 pub(crate) fn open_cache(
     id: CacheId,
-    listen: SocketAddr,
+    sockets: Vec<Socket>,
     limits: CacheLimits,
 ) -> Result<CacheDriver, StartError> {
-    let bound = Socket::bind(listen);
-    let role = format!("cache {id}");
-    let socket = bound.map_err(|why| StartError::Bind { role, at: listen, why })?;
-    start_cache(id, socket, limits)
-}
-
-fn start_cache(
-    id: CacheId,
-    socket: Socket,
-    limits: CacheLimits,
-) -> Result<CacheDriver, StartError> {
-    let started = CacheDriver::start(id, socket, limits, draw_incarnation()?);
-    started.map_err(|why| StartError::Thread { role: format!("cache {id}"), why })
+    let driver = CacheDriver::start(id, sockets, limits, draw_incarnation()?);
+    driver.map_err(|why| StartError::Thread { role: format!("cache {id}"), why })
 }
 
 fn draw_store_id() -> Result<StoreId, StartError> {

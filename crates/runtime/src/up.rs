@@ -155,7 +155,8 @@ impl Embedded {
         let mut caches = Vec::new();
         for id in (1..=options.caches).map(CacheId) {
             let at = SocketAddr::new(switch.service().ip(), 0);
-            caches.push(open_cache(id, at, CacheLimits::default())?);
+            let sockets = open_sockets(format!("cache {id}"), at, options.shards)?;
+            caches.push(open_cache(id, sockets, CacheLimits::default())?);
         }
         let config = ControllerConfig {
             seed: plan.seed,
@@ -251,7 +252,8 @@ impl UpOptions {
     fn files(&self) -> u64 {
         let nodes = (1..=self.nodes).map(|id| storage(self, NodeId(id)).files(self.shards));
         let members = controller_files(usize::from(self.nodes) + 1);
-        let caches = u64::from(self.caches) * (FILES_OF_THREAD + controller_files(1));
+        let threads = u64::from(self.shards) * FILES_OF_THREAD;
+        let caches = u64::from(self.caches) * (threads + controller_files(1));
         nodes.sum::<u64>() + switch_files(self.switch_threads) + members + caches
     }
 
@@ -356,7 +358,10 @@ fn bind_nodes(
 ) -> Result<Vec<Vec<Socket>>, StartError> {
     let mut bound = Vec::new();
     for (id, port) in (1..).map(NodeId).zip(&mut plan.ports) {
-        let bind = |port| open_sockets(id, SocketAddr::new(service.ip(), port), options.shards);
+        let bind = |port| {
+            let at = SocketAddr::new(service.ip(), port);
+            open_sockets(format!("node {id}"), at, options.shards)
+        };
         let sockets = if *port == 0 { bind(0)? } else { bind(*port).or_else(|_| bind(0))? };
         *port = sockets.first().expect("a node has a shard").local().port();
         bound.push(sockets);

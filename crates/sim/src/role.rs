@@ -112,10 +112,16 @@ pub(crate) fn node_spec(node: u16, shards: u16) -> NodeSpec {
 
 /// The cache of this index.
 pub(crate) fn cache_spec(cache: u16) -> CacheSpec {
-    CacheSpec { id: CacheId(cache), endpoint: endpoint(CACHES + cache), shards: 1 }
+    let first = endpoint(CACHES + cache * CACHE_SHARDS);
+    CacheSpec { id: CacheId(cache), endpoint: first, shards: CACHE_SHARDS }
 }
 
-/// Whose endpoint this is; a node's comes with the shard.
+/// Where a shard of a cache takes packets; counted over all caches.
+pub(crate) fn cache_endpoint(shard: u16) -> Endpoint {
+    endpoint(CACHES + shard)
+}
+
+/// Whose endpoint this is; a node's or a cache's comes with the shard.
 pub(crate) fn role_of(endpoint: Endpoint) -> (Role, u16) {
     match endpoint.port {
         CLIENTS.. => (Role::Client(endpoint.port - CLIENTS), 0),
@@ -123,7 +129,10 @@ pub(crate) fn role_of(endpoint: Endpoint) -> (Role, u16) {
             let offset = endpoint.port - NODES;
             (Role::Node(offset / PORTS_PER_NODE), offset % PORTS_PER_NODE)
         }
-        CACHES.. => (Role::Cache(endpoint.port - CACHES), 0),
+        CACHES.. => {
+            let offset = endpoint.port - CACHES;
+            (Role::Cache(offset / CACHE_SHARDS), offset % CACHE_SHARDS)
+        }
         port => (Role::Switch(port.saturating_sub(SWITCHES)), 0),
     }
 }
@@ -131,6 +140,9 @@ pub(crate) fn role_of(endpoint: Endpoint) -> (Role, u16) {
 fn endpoint(port: u16) -> Endpoint {
     Endpoint { addr: [10; 16], port }
 }
+
+/// Shards of each cache.
+pub(crate) const CACHE_SHARDS: u16 = 2;
 
 const SWITCHES: u16 = 1_000;
 const CACHES: u16 = 1_500;

@@ -44,7 +44,8 @@ use crate::net::Net;
 use crate::options::Options;
 use crate::outcome::{Outcome, Stats};
 use crate::queue::{Event, Queue};
-use crate::role::{Cast, Role};
+use crate::role::{CACHE_SHARDS, Cast, Role};
+use caches::cache_shards;
 use cluster::{Incarnation, Member, NodeId, SwitchTables, Term};
 use control::Courier;
 use controller::{Controller, Saved};
@@ -371,7 +372,7 @@ impl World {
             Unit::Actor(index) => Role::Client(number(index)),
             Unit::Shard(index) => Role::Node(number(index / usize::from(self.options.shards))),
             Unit::Master(index) => Role::Controller(number(index)),
-            Unit::Cache(index) => Role::Cache(number(index)),
+            Unit::Cache(shard) => Role::Cache(number(shard) / CACHE_SHARDS),
         }
     }
 
@@ -382,7 +383,7 @@ impl World {
             Role::Switch(_) => Vec::new(),
             Role::Node(node) => self.shards_of(node).map(Unit::Shard).collect(),
             Role::Controller(index) => vec![Unit::Master(index.into())],
-            Role::Cache(index) => vec![Unit::Cache(index.into())],
+            Role::Cache(index) => cache_shards(index).map(Unit::Cache).collect(),
             Role::Store => Vec::new(),
         }
     }

@@ -5,13 +5,14 @@
 //! a rule may be late, lost, or of another key with the same fingerprint. That is why readers look
 //! at rules without a lock, and why each cache changes its own without asking anybody.
 //!
-//! Each cache numbers its changes in a *stream*. The switch takes those that follow what it has,
-//! and answers with the number of the first that it lacks; a cache that hears of a gap begins
-//! another stream, with all of its rules. A cache that is not heard for a while has none.
+//! Each shard of a cache numbers its changes in a *stream*. The switch takes those that follow what
+//! it has, and answers with the number of the first that it lacks; a shard that hears of a gap
+//! begins another stream, with all of its rules. A cache that is not heard for a while has none.
 
-use cluster::{CacheId, KeyspaceId};
+use cluster::{CacheId, CacheShard, KeyspaceId};
 use machine::Instant;
 use std::array;
+use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -34,7 +35,7 @@ pub struct RuleTable {
 }
 
 /// Somebody who keeps elsewhere as well what rules there are, as in the routes of a router. Told in
-/// the order of the changes, of each before its cache is.
+/// the order of the changes, of each before its cache is. Caches of such a cluster have one shard.
 pub trait RuleWatch: Debug + Send + Sync {
     /// Reads of this key go to the cache from now on, or do not go there any more.
     fn changed(&self, cache: CacheId, rule: &CacheRule);
@@ -114,7 +115,7 @@ impl RuleMemory for OwnMemory {
 /// What caches have told.
 #[derive(Debug, Default)]
 struct Told {
-    streams: [Stream; CACHES_MAX],
+    streams: BTreeMap<CacheShard, Stream>,
     /// How many rules share each bit of the filter; there are none before the first rule.
     sharing: Vec<u8>,
 }
@@ -138,7 +139,7 @@ impl Told {
     }
 }
 
-/// How far the changes of one cache have come.
+/// How far the changes of one shard of a cache have come.
 #[derive(Clone, Copy, Debug, Default)]
 struct Stream {
     number: u64,
@@ -219,10 +220,10 @@ impl RuleTable {
         Self { watch: Some(watch), ..Self::default() }
     }
 
-    /// Which cache is said to hold this key.
+    /// Which shard of which cache is said to hold this key.
     #[inline]
     #[must_use]
-    pub fn find(&self, now: Instant, keyspace: KeyspaceId, keyhash: u64) -> Option<CacheId> {
+    pub fn find(&self, now: Instant, keyspace: KeyspaceId, keyhash: u64) -> Option<CacheShard> {
         let memory = self.memory.get()?;
         if !Bit::of(memory.keyspaces(), keyspace.0.into()).is_set() {
             return None;
@@ -234,55 +235,55 @@ impl RuleTable {
         let slots = place.buckets.iter().filter_map(|at| buckets.get(*at)).flat_map(|it| &it.0);
         let rules = slots.map(|slot| slot.load(Ordering::Relaxed));
         let mut mine = rules.filter(|rule| rule & !CACHE_BITS == place.fingerprint);
-        let cache = mine.find_map(cache_of)?;
-        let until = self.until.get(usize::from(cache.0))?.load(Ordering::Relaxed);
-        (now.0 < until).then_some(cache)
+        let of = mine.find_map(shard_of)?;
+        let until = self.until.get(usize::from(of.cache.0))?.load(Ordering::Relaxed);
+        (now.0 < until).then_some(of)
     }
 
-    /// Takes the changes of a cache from this number on in a stream. Says the number of the first
-    /// that is still to come; `None` if the stream is over.
+    /// Takes the changes of a shard of a cache from this number on in a stream. Says the number of
+    /// the first that is still to come; `None` if the stream is over.
     pub(crate) fn change(
         &self,
         now: Instant,
-        cache: CacheId,
+        by: CacheShard,
         (stream, from): (u64, u64),
         changes: &CacheRules<'_>,
     ) -> Option<u64> {
-        let index = usize::from(cache.0);
+        let until = self.until.get(usize::from(by.cache.0))?;
         let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
-        let (of, until) = (told.streams.get_mut(index)?, self.until.get(index)?);
+        let of = told.streams.entry(by).or_default();
         if stream < of.number && now.0 < until.load(Ordering::Relaxed) {
             return None;
         }
         if stream != of.number {
             *of = Stream { number: stream, ..Stream::default() };
-            self.forget(&mut told, cache);
-            if told.streams.iter().all(|stream| stream.rules == 0) {
+            self.forget(&mut told, by);
+            if told.streams.values().all(|stream| stream.rules == 0) {
                 self.forget_keyspaces();
             }
             if let Some(watch) = &self.watch {
-                watch.forgotten(cache);
+                watch.forgotten(by.cache);
             }
         }
         until.store((now + RULES_LAST).0, Ordering::Relaxed);
         if let Some(watch) = &self.watch {
-            watch.heard(cache, now + RULES_LAST);
+            watch.heard(by.cache, now + RULES_LAST);
         }
         if let Some(memory) = self.memory.get() {
-            memory.heard(cache);
+            memory.heard(by.cache);
         }
-        let mut of = *told.streams.get(index)?;
+        let mut of = told.streams.get(&by).copied()?;
         for (number, change) in (from..).zip(changes.iter()) {
             if number == of.next {
                 of.next += 1;
-                let more = self.apply(&mut told, cache, &change);
+                let more = self.apply(&mut told, by, &change);
                 of.rules = of.rules.saturating_add_signed(more);
                 if let Some(watch) = self.watch.as_ref().filter(|_| more != 0) {
-                    watch.changed(cache, &change);
+                    watch.changed(by.cache, &change);
                 }
             }
         }
-        *told.streams.get_mut(index)? = of;
+        told.streams.insert(by, of);
         Some(of.next)
     }
 
@@ -290,15 +291,15 @@ impl RuleTable {
     #[must_use]
     pub fn count(&self) -> u64 {
         let told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
-        told.streams.iter().map(|stream| stream.rules).sum()
+        told.streams.values().map(|stream| stream.rules).sum()
     }
 
-    /// Makes a change; says how many rules the cache has more.
-    fn apply(&self, told: &mut Told, cache: CacheId, change: &CacheRule) -> i64 {
+    /// Makes a change; says how many rules the shard has more.
+    fn apply(&self, told: &mut Told, by: CacheShard, change: &CacheRule) -> i64 {
         let memory = self.memory.get_or_init(|| Box::new(OwnMemory::new()));
         let keyspace = KeyspaceId(change.keyspace);
         let place = Place::of(keyspace, change.keyhash);
-        let mine = place.fingerprint | (u64::from(cache.0) + 1);
+        let mine = place.fingerprint | bits_of(by);
         let buckets = || place.buckets.iter().filter_map(|at| memory.buckets().get(*at));
         let held = buckets().find_map(|bucket| bucket.slot_of(mine));
         match (held, change.adds) {
@@ -321,11 +322,11 @@ impl RuleTable {
         }
     }
 
-    /// Takes all rules of a cache out.
-    fn forget(&self, told: &mut Told, cache: CacheId) {
+    /// Takes all rules of a shard out.
+    fn forget(&self, told: &mut Told, by: CacheShard) {
         let Some(memory) = self.memory.get() else { return };
         let slots = memory.buckets().iter().flat_map(|bucket| &bucket.0);
-        for slot in slots.filter(|slot| cache_of(slot.load(Ordering::Relaxed)) == Some(cache)) {
+        for slot in slots.filter(|slot| shard_of(slot.load(Ordering::Relaxed)) == Some(by)) {
             take_out(memory.as_ref(), told, slot);
         }
     }
@@ -345,12 +346,20 @@ fn take_out(memory: &dyn RuleMemory, told: &mut Told, slot: &AtomicU64) {
     }
 }
 
-fn cache_of(rule: u64) -> Option<CacheId> {
-    let cache = u16::try_from(rule & CACHE_BITS).expect("as many bits").checked_sub(1)?;
-    Some(CacheId(cache))
+/// What of a rule says whose it is.
+fn bits_of(by: CacheShard) -> u64 {
+    let CacheShard { cache, shard } = by;
+    u64::from(shard) * CACHES_MAX as u64 + u64::from(cache.0) + 1
 }
 
-/// What of a rule says which cache it is: one more than its id.
+fn shard_of(rule: u64) -> Option<CacheShard> {
+    let number = u16::try_from(rule & CACHE_BITS).expect("as many bits").checked_sub(1)?;
+    let caches = CACHES_MAX as u16;
+    Some(CacheShard { cache: CacheId(number % caches), shard: number / caches })
+}
+
+/// What of a rule says whose it is: one more than the number of its shard, counted over all caches
+/// in turn.
 const CACHE_BITS: u64 = 0xffff;
 
 /// How long rules count after their cache was heard: what it is sent after it has crashed is lost.
@@ -361,6 +370,11 @@ mod tests {
     use super::*;
 
     const SPACE: KeyspaceId = KeyspaceId(3);
+
+    /// The first shard of a cache.
+    fn cache(id: u16) -> CacheShard {
+        CacheShard { cache: CacheId(id), shard: 0 }
+    }
 
     fn changes(of: &[(u8, u64)]) -> Vec<u8> {
         let mut payload = Vec::new();
@@ -375,7 +389,17 @@ mod tests {
     fn change(
         rules: &RuleTable,
         now: Instant,
-        cache: u16,
+        by: u16,
+        at: (u64, u64),
+        of: &[(u8, u64)],
+    ) -> Option<u64> {
+        change_by(rules, now, cache(by), at, of)
+    }
+
+    fn change_by(
+        rules: &RuleTable,
+        now: Instant,
+        by: CacheShard,
         at: (u64, u64),
         of: &[(u8, u64)],
     ) -> Option<u64> {
@@ -387,7 +411,7 @@ mod tests {
         let Ok(wire::Body::Cache(wire::CacheMessage::Rules(parsed))) = packet.body() else {
             panic!("these are rules");
         };
-        rules.change(now, CacheId(cache), at, &parsed)
+        rules.change(now, by, at, &parsed)
     }
 
     #[test]
@@ -396,7 +420,7 @@ mod tests {
         assert_eq!(rules.find(now, SPACE, 7), None);
         assert_eq!(change(&rules, now, 2, (1, 0), &[(1, 7), (1, 8)]), Some(2));
         assert_eq!(change(&rules, now, 2, (1, 3), &[(0, 7)]), Some(2), "the third is missing");
-        assert_eq!(rules.find(now, SPACE, 7), Some(CacheId(2)));
+        assert_eq!(rules.find(now, SPACE, 7), Some(cache(2)));
         assert_eq!(rules.find(now, KeyspaceId(4), 7), None);
         assert_eq!(change(&rules, now, 2, (1, 1), &[(1, 8), (1, 9), (0, 7)]), Some(4));
         assert_eq!((rules.find(now, SPACE, 7), rules.count()), (None, 2));
@@ -410,7 +434,23 @@ mod tests {
         assert_eq!(change(&rules, now, 0, (4, 0), &[(1, 9)]), None, "it is over");
         assert_eq!(change(&rules, now, 0, (6, 0), &[(1, 9)]), Some(1));
         let found = [7, 8, 9].map(|hash| rules.find(now, SPACE, hash));
-        assert_eq!(found, [None, Some(CacheId(1)), Some(CacheId(0))]);
+        assert_eq!(found, [None, Some(cache(1)), Some(cache(0))]);
+    }
+
+    #[test]
+    fn shards_of_a_cache_have_streams_and_rules_of_their_own() {
+        let (rules, now) = (RuleTable::default(), Instant::from_unix_ms(1_000));
+        let last = CacheShard { cache: CacheId(15), shard: cluster::CACHE_SHARDS_MAX - 1 };
+        assert_eq!(shard_of(bits_of(last)), Some(last));
+        assert_eq!(shard_of(bits_of(cache(0))), Some(cache(0)));
+        let second = CacheShard { shard: 1, ..cache(2) };
+        let takes = |by, at, of: &[(u8, u64)]| change_by(&rules, now, by, at, of);
+        assert_eq!(takes(cache(2), (5, 0), &[(1, 7)]), Some(1));
+        assert_eq!(takes(second, (4, 0), &[(1, 8)]), Some(1), "another stream");
+        let found = || [7, 8].map(|hash| rules.find(now, SPACE, hash));
+        assert_eq!(found(), [Some(cache(2)), Some(second)]);
+        assert_eq!(takes(second, (6, 0), &[]), Some(0), "it begins anew, and nobody else");
+        assert_eq!(found(), [Some(cache(2)), None]);
     }
 
     #[test]
@@ -420,7 +460,7 @@ mod tests {
         let late = now + RULES_LAST;
         assert_eq!(rules.find(late, SPACE, 7), None);
         assert_eq!(change(&rules, late, 0, (5, 1), &[]), Some(1));
-        assert_eq!(rules.find(late, SPACE, 7), Some(CacheId(0)));
+        assert_eq!(rules.find(late, SPACE, 7), Some(cache(0)));
         let later = late + RULES_LAST;
         assert_eq!(change(&rules, later, 0, (2, 0), &[]), Some(0), "its clock was set back");
         assert_eq!(rules.find(later, SPACE, 7), None);
@@ -477,7 +517,7 @@ mod tests {
         let same = (8..).find(|hash| bit_of(*hash) == bit_of(7)).expect("there are many more");
         change(&rules, now, 0, (5, 0), &[(1, 7), (1, same)]);
         change(&rules, now, 0, (5, 2), &[(0, 7)]);
-        assert_eq!([7, same].map(|hash| rules.find(now, SPACE, hash)), [None, Some(CacheId(0))]);
+        assert_eq!([7, same].map(|hash| rules.find(now, SPACE, hash)), [None, Some(cache(0))]);
         change(&rules, now, 0, (5, 3), &[(0, same)]);
         let filter = rules.memory.get().expect("there were rules").filter();
         assert!(filter.iter().all(|word| word.load(Ordering::Relaxed) == 0));

@@ -2,7 +2,7 @@
 //! every thread without a lock.
 
 use cluster::{
-    CacheId, CacheSpec, ClusterId, Epoch, InstallError, KeyspaceId, Match, NodeId, NodeSpec,
+    CacheShard, CacheSpec, ClusterId, Epoch, InstallError, KeyspaceId, Match, NodeId, NodeSpec,
     Partition, PartitionId, RangeTable, SwitchTables,
 };
 use std::collections::{BTreeMap, BTreeSet};
@@ -159,10 +159,10 @@ impl Tables {
         self.caches.iter().find(|cache| cache.owns(from))
     }
 
-    /// Where a cache takes reads.
+    /// Where a shard of a cache takes reads.
     #[inline]
-    pub(crate) fn cache(&self, id: CacheId) -> Option<Endpoint> {
-        self.caches.iter().find(|cache| cache.id == id).map(|cache| cache.endpoint)
+    pub(crate) fn cache(&self, of: CacheShard) -> Option<Endpoint> {
+        self.caches.iter().find(|cache| cache.id == of.cache)?.endpoint_of(of.shard)
     }
 
     /// The partition table of one keyspace.

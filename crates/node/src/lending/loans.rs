@@ -1,16 +1,16 @@
 //! What is lent of one partition: to whom, under which number, until when, and what is held back.
 
-use cluster::{CacheId, Lease};
+use cluster::{CacheShard, Lease};
 use machine::Instant;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use wire::{LoanNumber, Version};
 
-/// A cache in one incarnation. Another one of the same cache is somebody else: the former may still
-/// run.
+/// A shard of a cache in one incarnation. Another one of the same cache is somebody else: the
+/// former may still run. So is another shard, which holds other keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Borrower {
-    pub(crate) cache: CacheId,
+    pub(crate) cache: CacheShard,
     pub(crate) incarnation: u64,
 }
 

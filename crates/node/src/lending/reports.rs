@@ -12,6 +12,7 @@ use crate::shard::context::Context;
 use crate::shard::waits::Waits;
 use cluster::{CacheSpec, HotKey, HotPolicy, Keyspace, Match, cache_of};
 use machine::Instant;
+use std::collections::BTreeMap;
 use wire::{CacheReportBody, CacheReports, Header, Op, flag, hop_flag};
 
 impl<E: Engine> Node<E> {
@@ -22,14 +23,17 @@ impl<E: Engine> Node<E> {
         }
         let Some(directory) = &self.directory else { return };
         let Some(cache) = own_cache(directory).copied() else { return };
-        let mut payloads = Vec::new();
+        let mut payloads: BTreeMap<u16, Vec<Vec<u8>>> = BTreeMap::new();
         for key in self.shard.lending.tracker.hot().iter().filter(|key| key.reads > 0) {
             if let Some(fixed) = self.placed(directory, key) {
-                CacheReports::add(&mut payloads, &fixed, &key.key);
+                let of_shard = payloads.entry(cache.shard_of(fixed.keyhash)).or_default();
+                CacheReports::add(of_shard, &fixed, &key.key);
             }
         }
         let mut ctx = self.shard.context(directory, now, 0);
-        payloads.iter().for_each(|payload| send_report(&mut ctx, &cache, payload));
+        for (shard, payloads) in &payloads {
+            payloads.iter().for_each(|payload| send_report(&mut ctx, (&cache, *shard), payload));
+        }
     }
 
     /// When that is next.
@@ -70,7 +74,7 @@ impl Replica {
         let mut payload = Vec::new();
         let of = (keyspace, Match(header.match_value), header.keyhash);
         CacheReports::push(&mut payload, &self.report_of(of, rate), key);
-        send_report(ctx, &cache, &payload);
+        send_report(ctx, (&cache, cache.shard_of(header.keyhash)), &payload);
     }
 
     /// What is said of a key of this partition that is read so often per second.
@@ -96,13 +100,11 @@ fn own_cache(directory: &ClusterView) -> Option<&CacheSpec> {
     cache_of(directory.caches(), directory.me)
 }
 
-/// Sends what is said of some keys, if this node may say anything.
-fn send_report<E>(ctx: &mut Context<'_, E>, to: &CacheSpec, payload: &[u8]) {
-    if !ctx.leased {
-        return;
-    }
+/// Sends what is said of some keys to their shard, if this node may say anything.
+fn send_report<E>(ctx: &mut Context<'_, E>, (to, shard): (&CacheSpec, u16), payload: &[u8]) {
+    let Some(to) = to.endpoint_of(shard).filter(|_| ctx.leased) else { return };
     let (op, node, load) = (Op::CacheReport as u8, ctx.directory.me.0, ctx.load);
-    ctx.outbox(Waits::No).push(to.endpoint, |out| {
+    ctx.outbox(Waits::No).push(to, |out| {
         wire::emit(out, &Header { op, node, load, ..Header::default() }, &[payload]);
     });
 }

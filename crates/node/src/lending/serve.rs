@@ -26,7 +26,7 @@ impl Replica {
         message: &CacheMessage<'_>,
     ) -> Result<(), DropReason> {
         let cache = ctx.directory.cache_at(from).ok_or(DropReason::NotFromMember)?;
-        if cache != CacheId(header.node) {
+        if cache.cache != CacheId(header.node) {
             return Err(DropReason::NotFromMember);
         }
         if header.epoch != self.member.epoch().0 {

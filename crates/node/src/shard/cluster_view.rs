@@ -1,7 +1,7 @@
 //! What the controller has told this node about the rest of the cluster.
 
 use cluster::{
-    Assignment, CacheId, CacheSpec, Keyspace, KeyspaceId, NodeId, NodeSpec, PartitionId,
+    Assignment, CacheShard, CacheSpec, Keyspace, KeyspaceId, NodeId, NodeSpec, PartitionId,
 };
 use std::collections::BTreeMap;
 use wire::{Endpoint, Revision};
@@ -40,14 +40,15 @@ impl ClusterView {
         &self.caches
     }
 
-    /// The cache that sends from there.
-    pub(crate) fn cache_at(&self, from: Endpoint) -> Option<CacheId> {
-        self.caches.iter().find(|cache| cache.owns(from)).map(|cache| cache.id)
+    /// The shard of a cache that sends from there.
+    pub(crate) fn cache_at(&self, from: Endpoint) -> Option<CacheShard> {
+        let shard = |it: &CacheSpec| Some(CacheShard { cache: it.id, shard: it.shard_at(from)? });
+        self.caches.iter().find_map(shard)
     }
 
-    /// Where a cache takes messages.
-    pub(crate) fn cache(&self, id: CacheId) -> Option<Endpoint> {
-        self.caches.iter().find(|cache| cache.id == id).map(|cache| cache.endpoint)
+    /// Where a shard of a cache takes messages.
+    pub(crate) fn cache(&self, of: CacheShard) -> Option<Endpoint> {
+        self.caches.iter().find(|cache| cache.id == of.cache)?.endpoint_of(of.shard)
     }
 
     pub(crate) fn keyspace(&self, id: KeyspaceId) -> Option<&Keyspace> {

@@ -381,6 +381,56 @@ fn a_node_tells_its_cache_each_second_which_keys_are_read_most() {
 }
 
 #[test]
+fn each_shard_of_a_cache_is_a_borrower_of_its_own_and_told_of_its_own_keys() {
+    let mut chain = lent(1);
+    chain.map.caches[0].shards = 2;
+    chain.map.revision = Revision::new(3);
+    chain.install();
+    chain.put(b"other", b"two");
+    chain.settle();
+    chain.replies.clear();
+    // What the node says to the second shard, which asks for a key.
+    let second = |chain: &mut Chain, key: &[u8]| {
+        let header = chain.stamped(Op::Get, key, 7);
+        let op = Op::CacheFetch as u8;
+        let header = Header { op, client: BORROWER, chain_len: 0, node: 0, ..header };
+        let mut datagram = Vec::new();
+        wire::emit(&mut datagram, &header, &[key]);
+        let node = &mut chain.nodes[0];
+        node.handle_packet(chain.now, port(CACHE + 1), 0, &datagram);
+        node.flush().unwrap();
+        let sent = node.poll_transmit().expect("it is answered");
+        assert_eq!(sent.to, port(CACHE + 1));
+        told(sent.payload).expect("it is about a loan")
+    };
+    let refused = Told::NotLent(Code::NotServing);
+    assert_eq!(second(&mut chain, b"k"), refused, "the first shard holds it");
+    let Told::Lent { .. } = second(&mut chain, b"other") else { panic!("not lent") };
+    assert_eq!(chain.fetch(BORROWER, b"other"), refused, "the second shard holds it");
+    let spec = chain.map.caches[0];
+    let keys: Vec<Vec<u8>> = (0..16_u8).map(|it| vec![b'a' + it; 5]).collect();
+    let keyspace = chain.map.keyspaces[0].clone();
+    for key in &keys {
+        (0..3).for_each(|_| drop(chain.get(key)));
+    }
+    chain.now = chain.now + MS * 1_000;
+    let now = chain.now;
+    chain.nodes[0].handle_timeout(now);
+    chain.nodes[0].flush().unwrap();
+    let mut heard = 0;
+    while let Some(sent) = chain.nodes[0].poll_transmit() {
+        let packet = Packet::parse(sent.payload).unwrap();
+        let Ok(Body::Cache(CacheMessage::Report(reports))) = packet.body() else { continue };
+        let shard = spec.shard_at(sent.to).expect("to a shard of the cache");
+        for (_, key) in reports.iter() {
+            assert_eq!(spec.shard_of(keyspace.keyhash(key)), shard, "{key:?}");
+            heard += 1;
+        }
+    }
+    assert_eq!(heard, keys.len());
+}
+
+#[test]
 fn no_burst_alerts_the_controller_where_caches_are_to_hold_keys() {
     let mut chain = chain(1);
     let burst = |chain: &mut Chain| {

@@ -6,7 +6,7 @@ use super::{
     CacheSection, Config, ControllerSection, EngineKind, KeyspaceForm, KeyspaceSection,
     NodeSection, Problems, SwitchSection,
 };
-use cluster::NodeSpec;
+use cluster::{CACHE_SHARDS_MAX, CacheSpec, NodeSpec};
 use controller::SWITCHES_MAX;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -207,22 +207,40 @@ fn check_caches(config: &Config, found: &mut Vec<String>) {
                 cache.entries, cache.rules_per_second
             ));
         }
+        if !(1..=CACHE_SHARDS_MAX).contains(&cache.shards)
+            || listen.port().checked_add(cache.shards - 1).is_none()
+        {
+            found.push(format!(
+                "cache {id}: {} shards from port {} do not fit: choose 1 to {CACHE_SHARDS_MAX} \
+                 shards and a lower port",
+                cache.shards,
+                listen.port()
+            ));
+        }
+        let spec = cache.spec();
         let mut before = config.caches.iter().take(index);
         if before.clone().any(|other| other.id == id) {
             found.push(format!("cache {id} is there more than once: give each cache its own id"));
         }
-        if let Some(other) = before.find(|other| other.listen == listen) {
-            found.push(format!("cache {id} and cache {} share {listen}: move one", other.id));
+        // Two intervals of ports overlap if and only if one holds the other's first.
+        let shared = |other: &CacheSpec| other.owns(listen.into()) || spec.owns(other.endpoint);
+        if let Some(other) = before.find(|other| shared(&other.spec())) {
+            found.push(format!(
+                "cache {id} and cache {} share a port: leave as many free after listen as each \
+                 has shards",
+                other.id
+            ));
         }
-        if let Some(node) = nodes.iter().find(|node| node.owns(listen.into())) {
+        let on_node = |node: &&NodeSpec| node.owns(listen.into()) || spec.owns(node.endpoint);
+        if let Some(node) = nodes.iter().find(on_node) {
             let node = node.id;
             found.push(format!(
                 "cache {id} is at {listen}, a port of node {node}: choose one that no node's \
                  shards have"
             ));
         }
-        if config.switches.iter().any(|switch| switch.service == listen) {
-            found.push(format!("cache {id} and a switch share {listen}: move one"));
+        if let Some(it) = config.switches.iter().find(|it| spec.owns(it.service.into())) {
+            found.push(format!("cache {id} and a switch share {}: move one", it.service));
         }
     }
 }

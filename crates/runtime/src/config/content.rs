@@ -1,6 +1,6 @@
 //! What content addresses ask of a cluster.
 
-use super::{Config, KeyspaceForm, KeyspaceSection, NodeSection};
+use super::{CacheSection, Config, KeyspaceForm, KeyspaceSection, NodeSection};
 use cluster::ContentRouting;
 use std::net::{IpAddr, SocketAddr};
 
@@ -12,18 +12,24 @@ pub(super) fn check_content(config: &Config, found: &mut Vec<String>) {
     for node in &config.nodes {
         let NodeSection { id, listen, shards, .. } = node;
         check_listen(content, &format!("node {id}"), *listen, found);
-        if *shards != 1 {
-            found.push(format!(
-                "node {id} has {shards} shards: with [content] a node has one, since all of its \
-                 addresses have one port; run more nodes, on machines or in network namespaces of \
-                 their own"
-            ));
-        }
+        check_shards(&format!("node {id}"), *shards, found);
     }
     for cache in &config.caches {
-        check_listen(content, &format!("cache {}", cache.id), cache.listen, found);
+        let CacheSection { id, listen, shards, .. } = cache;
+        check_listen(content, &format!("cache {id}"), *listen, found);
+        check_shards(&format!("cache {id}"), *shards, found);
     }
     config.keyspaces.iter().for_each(|keyspace| check_keyspace(keyspace, found));
+}
+
+/// All addresses have one port, and so do those who receive at them.
+fn check_shards(name: &str, shards: u16, found: &mut Vec<String>) {
+    if shards != 1 {
+        found.push(format!(
+            "{name} has {shards} shards: with [content] it has one, since all of its addresses \
+             have one port; run more, on machines or in network namespaces of their own"
+        ));
+    }
 }
 
 /// All receive at one port, each of them at all addresses of its machine.

@@ -97,7 +97,7 @@ fn each_mistake_about_content_addresses_is_found() {
 #[test]
 fn each_mistake_is_found() {
     type Change = fn(&mut Config);
-    let mistakes: [(Change, &str); 44] = [
+    let mistakes: [(Change, &str); 46] = [
         (|it| it.switches[0].service.set_port(0), "port 0"),
         (|it| it.switches[0].service.set_ip([0; 4].into()), "wildcard"),
         (|it| it.switches.clear(), "describe 1 to 64"),
@@ -128,7 +128,12 @@ fn each_mistake_is_found() {
         (|it| it.nodes[0].data = it.nodes[1].data.clone(), "share the directory"),
         (|it| it.caches = (0..17).map(cache).collect(), "describe 16 or fewer"),
         (|it| it.caches = vec![cache(1), CacheSection { id: 1, ..cache(2) }], "cache 1 is there"),
-        (|it| it.caches = vec![cache(1), CacheSection { id: 2, ..cache(1) }], "cache 1 share"),
+        (
+            |it| it.caches = vec![cache(1), CacheSection { id: 2, ..cache(1) }],
+            "cache 1 share a port",
+        ),
+        (|it| it.caches = vec![CacheSection { shards: 0, ..cache(1) }], "do not fit"),
+        (|it| it.caches = vec![CacheSection { shards: 257, ..cache(1) }], "1 to 256 shards"),
         (|it| it.caches = vec![cache_at(it.nodes[0].listen)], "a port of node 1"),
         (|it| it.caches = vec![cache_at(it.switches[0].service)], "cache 7 and a switch share"),
         (|it| it.caches = vec![cache_at("0.0.0.0:9".parse().unwrap())], "wildcard"),
@@ -157,6 +162,7 @@ fn cache(id: u16) -> CacheSection {
     CacheSection {
         id,
         listen: at(9_000),
+        shards: 1,
         admin: at(9_100),
         entries: 10_000,
         memory: CacheMemory::default(),
@@ -172,10 +178,12 @@ fn cache_at(listen: SocketAddr) -> CacheSection {
 fn caches_are_tables_like_nodes() {
     let text = fs::read_to_string(EXAMPLE).unwrap();
     let ours = text.replace("# [[cache]]\n# id = 1\n# listen", "[[cache]]\nid = 1\nlisten");
+    let ours = ours.replace("# shards = 1            # threads, on", "shards = 2 # threads, on");
     let ours = ours.replace("# admin = \"127.0.0.1:7871\"", "admin = \"127.0.0.1:7871\"");
     let config: Config = toml::from_str(&ours).unwrap();
     assert_eq!(config.check().0, Vec::<String>::new());
     assert_eq!((config.caches.len(), config.members()), (1, 5));
+    assert_eq!(config.caches[0].spec().shards, 2);
     let controller = config.controller_config(ClusterId(1));
     assert_eq!(controller.caches, [config.cache(CacheId(1)).unwrap().spec()]);
     assert_eq!(config.cache(CacheId(2)), None);

@@ -1,4 +1,5 @@
-//! A cache: one thread with a socket and the machine.
+//! A cache: one thread with a socket and a machine for each shard, which know nothing of each
+//! other.
 
 use super::leaving::Leaving;
 use super::obedience::Obedience;
@@ -32,13 +33,26 @@ impl Default for CacheLimits {
     }
 }
 
+impl CacheLimits {
+    /// Those of one of so many shards, which are asked for about equally much.
+    fn of_shard(self, shards: u16) -> Self {
+        let Self { entries, bytes, rules_per_second } = self;
+        let shards = shards.max(1);
+        Self {
+            entries: entries.div_ceil(shards.into()),
+            bytes: bytes / u64::from(shards),
+            rules_per_second: rules_per_second.div_ceil(shards.into()),
+        }
+    }
+}
+
 /// How long a rule that is of no use may stay at the switch.
 const REMOVE_WITHIN: Duration = Duration::from_millis(500);
 
-/// A running cache. Dropping it ends its thread.
+/// A running cache. Dropping it ends its threads.
 #[derive(Debug)]
 pub struct CacheDriver {
-    _worker: Worker<Command>,
+    _workers: Vec<Worker<Command>>,
     handle: CacheHandle,
 }
 
@@ -47,7 +61,7 @@ pub struct CacheDriver {
 pub struct CacheHandle {
     spec: CacheSpec,
     incarnation: Incarnation,
-    mailbox: Mailbox<Command>,
+    mailboxes: Vec<Mailbox<Command>>,
     overflow: Overflow,
     obedience: Obedience,
     leaving: Leaving,
@@ -66,6 +80,20 @@ pub struct CacheSnapshot {
     pub unsent: u64,
 }
 
+impl CacheSnapshot {
+    /// This and another shard together.
+    fn with(self, other: Self) -> Self {
+        let Self { at, report, dropped, unsent } = self;
+        let counts = dropped.into_iter().zip(other.dropped);
+        Self {
+            at: at.min(other.at),
+            report: report.with(&other.report),
+            dropped: counts.map(|((reason, one), (_, more))| (reason, one + more)).collect(),
+            unsent: unsent + other.unsent,
+        }
+    }
+}
+
 #[derive(Debug)]
 struct Command {
     install: Option<CacheTables>,
@@ -74,40 +102,52 @@ struct Command {
 }
 
 impl CacheDriver {
-    /// Starts a cache that takes datagrams from this socket.
+    /// Starts a cache whose shards take datagrams from these sockets, which have consecutive ports.
+    /// Each shard has its part of the limits.
     ///
     /// # Errors
     ///
-    /// If the thread cannot be started.
+    /// If a thread cannot be started.
+    ///
+    /// # Panics
+    ///
+    /// If there is no socket.
     pub fn start(
         id: CacheId,
-        socket: Socket,
+        sockets: Vec<Socket>,
         limits: CacheLimits,
         incarnation: Incarnation,
     ) -> io::Result<Self> {
-        let overflow = Overflow::of(std::slice::from_ref(&socket))?;
-        let spec = CacheSpec { id, endpoint: socket.local().into(), shards: 1 };
-        let CacheLimits { entries, bytes, rules_per_second } = limits;
-        let config = CacheConfig {
-            id,
-            incarnation,
-            entries_max: entries,
-            bytes_max: bytes,
-            rule_pace: RulePace { per_second: rules_per_second, remove_within: REMOVE_WITHIN },
-            admission: Admission::ByLoad,
-            metric: TrackerConfig::default().metric,
-        };
-        let make = move |now, _| Thread { cache: Cache::new(config, now), unsent: 0 };
-        let worker = spawn(&format!("cache-{id}"), Clock::new(), socket, make)?;
+        let shards = u16::try_from(sockets.len()).expect("there are fewer ports");
+        let overflow = Overflow::of(&sockets)?;
+        let endpoint = sockets.first().expect("a cache has a shard").local().into();
+        let spec = CacheSpec { id, endpoint, shards };
+        let CacheLimits { entries, bytes, rules_per_second } = limits.of_shard(shards);
+        let clock = Clock::new();
+        let mut workers = Vec::new();
+        for (shard, socket) in (0..).zip(sockets) {
+            let config = CacheConfig {
+                id,
+                shard: (shard, shards),
+                incarnation,
+                entries_max: entries,
+                bytes_max: bytes,
+                rule_pace: RulePace { per_second: rules_per_second, remove_within: REMOVE_WITHIN },
+                admission: Admission::ByLoad,
+                metric: TrackerConfig::default().metric,
+            };
+            let make = move |now, _| Thread { cache: Cache::new(config, now), unsent: 0 };
+            workers.push(spawn(&format!("cache-{id}-{shard}"), clock.clone(), socket, make)?);
+        }
         let handle = CacheHandle {
             spec,
             incarnation,
-            mailbox: worker.mailbox(),
+            mailboxes: workers.iter().map(Worker::mailbox).collect(),
             overflow,
             obedience: Obedience::default(),
             leaving: Leaving::default(),
         };
-        Ok(Self { _worker: worker, handle })
+        Ok(Self { _workers: workers, handle })
     }
 
     /// What others are to know of it.
@@ -174,9 +214,8 @@ impl CacheHandle {
     ) -> Result<CacheSnapshot, MailError> {
         let leaves = self.leaving.is_begun();
         let command = |answer| Command { install: install.clone(), leaves, answer };
-        let mailboxes = std::slice::from_ref(&self.mailbox);
-        let answers = ask_all(mailboxes, patience, command)?;
-        answers.into_iter().next().ok_or(MailError::Ended)
+        let shards = ask_all(&self.mailboxes, patience, command)?;
+        shards.into_iter().reduce(CacheSnapshot::with).ok_or(MailError::Ended)
     }
 }
 

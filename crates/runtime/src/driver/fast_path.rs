@@ -144,7 +144,8 @@ impl FastPath {
 
     /// The cache that the program sends reads of a key to at that time, if it sends them to one.
     pub(super) fn cached_by(&self, keyspace: KeyspaceId, keyhash: u64) -> Option<CacheId> {
-        lock(&self.plane).cache_rules().find(Clock::new().now(), keyspace, keyhash)
+        let now = Clock::new().now();
+        lock(&self.plane).cache_rules().find(now, keyspace, keyhash).map(|it| it.cache)
     }
 
     /// Installs tables, then takes a lease.

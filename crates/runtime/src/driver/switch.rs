@@ -277,7 +277,8 @@ impl SwitchHandle {
     /// The cache that the switch sends reads of a key to, if it sends them to one.
     #[must_use]
     pub fn explain_cached(&self, keyspace: KeyspaceId, keyhash: u64) -> Option<CacheId> {
-        let own = || self.directory.cache_rules().find(Clock::new().now(), keyspace, keyhash);
+        let rules = self.directory.cache_rules();
+        let own = || rules.find(Clock::new().now(), keyspace, keyhash).map(|it| it.cache);
         self.fast_path.as_ref().map_or_else(own, |it| it.cached_by(keyspace, keyhash))
     }
 

@@ -76,3 +76,31 @@ fn a_key_that_is_read_much_is_answered_by_the_cache_in_its_newest_version() {
     put(&space, 7);
     read_until_hit(&cluster, &space, 7);
 }
+
+#[test]
+fn each_shard_of_a_cache_holds_keys_of_its_own_and_what_they_do_is_summed() {
+    let cluster = Embedded::start(&UpOptions { caches: 1, ..in_memory() }).unwrap();
+    let space = space(&cluster);
+    let map = cluster.roles().controller.as_ref().unwrap().map().unwrap();
+    let cache = map.caches[0];
+    assert_eq!(cache.shards, 2, "as nodes have");
+    let keyspace = map.keyspace(HASH_KEYSPACE).unwrap();
+    let key_of = |shard: u16| -> Vec<u8> {
+        let mut names = (0..100).map(|it| format!("key-{it}").into_bytes());
+        names.find(|it| cache.shard_of(keyspace.keyhash(it)) == shard).unwrap()
+    };
+    for (held, key) in (1..).zip([0, 1].map(key_of)) {
+        space.put(&key, b"v", PutOptions::default()).into_result().unwrap();
+        let before = report(&cluster).hits;
+        let answers = (0..READS_MAX).any(|_| {
+            for _ in 0..50 {
+                let found = space.get(&key).into_result().unwrap().expect("it is there");
+                assert_eq!(found.value, b"v");
+            }
+            report(&cluster).hits >= before + 100
+        });
+        let CacheReport { entries, rules, room_entries, .. } = report(&cluster);
+        assert!(answers, "{:?}", report(&cluster));
+        assert_eq!((entries, rules, room_entries), (held, held, 10_000));
+    }
+}

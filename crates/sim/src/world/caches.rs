@@ -2,43 +2,53 @@
 
 use super::control::{Mandate, Reply};
 use super::{Unit, World};
-use crate::role::{Role, cache_spec, node_spec, role_of};
+use crate::role::{CACHE_SHARDS, Role, cache_endpoint, node_spec, role_of};
 use cache::{Admission, Cache, CacheConfig, RulePace};
 use cluster::{CacheId, Incarnation, Install, MemberReport, PartitionId};
 use machine::{Instant, LoadMetric};
 use node::{InstantReports, PeriodicReports, TrackerConfig};
+use std::ops::Range;
 use std::time::Duration;
 use wire::{Endpoint, Fields as _, HEADER_LEN, Op};
 
 impl World {
     pub(super) fn start_cache(&mut self, index: u16, incarnation: Incarnation, local: Instant) {
         let pace = RulePace { per_second: 400, remove_within: Duration::from_millis(200) };
-        let config = CacheConfig {
-            id: CacheId(index),
-            incarnation,
-            entries_max: 4,
-            bytes_max: 1 << 20,
-            rule_pace: pace,
-            admission: Admission::ByLoad,
-            metric: TRACKER.metric,
-        };
-        let mut machine = Cache::new(config, local);
-        if let Some(mutant) = self.options.mutant {
-            machine.mutant(mutant);
-        }
-        if let Some(cache) = self.caches.get_mut(usize::from(index)) {
-            *cache = Some(machine);
+        for (shard, place) in (0..).zip(cache_shards(index)) {
+            let config = CacheConfig {
+                id: CacheId(index),
+                shard: (shard, CACHE_SHARDS),
+                incarnation,
+                entries_max: 4,
+                bytes_max: 1 << 20,
+                rule_pace: pace,
+                admission: Admission::ByLoad,
+                metric: TRACKER.metric,
+            };
+            let mut machine = Cache::new(config, local);
+            if let Some(mutant) = self.options.mutant {
+                machine.mutant(mutant);
+            }
+            if let Some(cache) = self.caches.get_mut(place) {
+                *cache = Some(machine);
+            }
         }
     }
 
     pub(super) fn end_cache(&mut self, index: u16) {
-        if let Some(cache) = self.caches.get_mut(usize::from(index)) {
+        for cache in self.caches.get_mut(cache_shards(index)).into_iter().flatten() {
             *cache = None;
         }
     }
 
-    pub(super) fn cache_takes(&mut self, index: u16, local: Instant, from: Endpoint, bytes: &[u8]) {
-        let index = usize::from(index);
+    pub(super) fn cache_takes(
+        &mut self,
+        (index, shard): (u16, u16),
+        local: Instant,
+        from: Endpoint,
+        bytes: &[u8],
+    ) {
+        let index = usize::from(index * CACHE_SHARDS + shard);
         let Some(Some(cache)) = self.caches.get_mut(index) else { return };
         let before = cache.report().hits;
         cache.handle_packet(local, from, 0, bytes);
@@ -65,11 +75,11 @@ impl World {
         self.cut_until(until, links);
     }
 
-    /// Sends what a cache wants sent.
+    /// Sends what a shard of a cache wants sent.
     pub(super) fn pump_cache(&mut self, index: usize) {
         let role = self.role_of_unit(Unit::Cache(index));
         let Some(Some(cache)) = self.caches.get_mut(index) else { return };
-        let from = (role, cache_spec(u16::try_from(index).expect("few caches")).endpoint);
+        let from = (role, cache_endpoint(u16::try_from(index).expect("few caches")));
         while let Some(datagram) = cache.poll_transmit() {
             super::traffic::post(&mut self.net, &mut self.queue, self.now, from, datagram);
         }
@@ -81,15 +91,18 @@ impl World {
         local: Instant,
         (mandate, install): (&Mandate, Option<&Install>),
     ) {
-        let place = usize::from(index);
-        let Some(Some(cache)) = self.caches.get_mut(place) else { return };
-        if let Some(Install::Cache(tables)) = install {
-            cache.install(local, tables);
-        }
-        let state = MemberReport::Cache(cache.report());
+        let shards = self.caches.get_mut(cache_shards(index)).into_iter().flatten().flatten();
+        let reports = shards.map(|cache| {
+            if let Some(Install::Cache(tables)) = install {
+                cache.install(local, tables);
+            }
+            cache.report()
+        });
+        let joined = reports.reduce(|one, other| one.with(&other));
+        let Some(state) = joined.map(MemberReport::Cache) else { return };
         let role = Role::Cache(index);
         let report = self.report(role, state);
-        self.pump(Unit::Cache(place));
+        cache_shards(index).for_each(|place| self.pump(Unit::Cache(place)));
         self.answer(role, mandate, Reply::Report(Box::new(report)));
     }
 
@@ -105,7 +118,7 @@ impl World {
             return to;
         }
         match role_of(to).0 {
-            Role::Node(_) => cache_spec(self.below(self.options.caches)).endpoint,
+            Role::Node(_) => cache_endpoint(self.below(self.options.caches * CACHE_SHARDS)),
             Role::Cache(_) => {
                 let chain = header.chain();
                 let tail = chain.first_chunk().map_or(0, |id| u16::from_be_bytes(*id));
@@ -115,6 +128,12 @@ impl World {
             _ => to,
         }
     }
+}
+
+/// The places of a cache's shards.
+pub(super) fn cache_shards(index: u16) -> Range<usize> {
+    let shards = usize::from(CACHE_SHARDS);
+    usize::from(index) * shards..(usize::from(index) + 1) * shards
 }
 
 /// Which keys nodes tell caches of: soon, and though they have little to do, as they always have in

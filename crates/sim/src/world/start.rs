@@ -15,7 +15,7 @@ use crate::net::Net;
 use crate::options::Options;
 use crate::outcome::Stats;
 use crate::queue::Queue;
-use crate::role::{Cast, Role, cache_spec, node_spec, service};
+use crate::role::{CACHE_SHARDS, Cast, Role, cache_spec, node_spec, service};
 use crate::routes::content_routing;
 use cluster::{ClusterId, Incarnation, NodeId, Selection, StoreId, Superior, Term};
 use controller::{Controller, ControllerConfig, Saved};
@@ -46,7 +46,8 @@ impl World {
         let actors: Vec<Actor> =
             (0..cast.clients).map(|index| Actor::new(options, index, begin)).collect();
         let shards = (0..cast.nodes).flat_map(|node| shards(options, node)).collect::<Vec<_>>();
-        let units = actors.len() + shards.len() + usize::from(cast.controllers + cast.caches);
+        let caches = usize::from(cast.caches * CACHE_SHARDS);
+        let units = actors.len() + shards.len() + usize::from(cast.controllers) + caches;
         let mut world = Self {
             now: START,
             options: options.clone(),
@@ -59,7 +60,7 @@ impl World {
             shards,
             asked: vec![Vec::new(); usize::from(cast.nodes)],
             controllers: (0..cast.controllers).map(|_| Master::default()).collect(),
-            caches: (0..cast.caches).map(|_| None).collect(),
+            caches: (0..caches).map(|_| None).collect(),
             actors,
             wakes: vec![Instant(u64::MAX); units],
             saved: None,

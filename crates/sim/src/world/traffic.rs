@@ -70,7 +70,10 @@ impl World {
                 self.forge_chain((from, to), &bytes);
                 self.pump(Unit::Shard(index));
             }
-            Role::Cache(index) => self.cache_takes(index, local, from, &bytes),
+            Role::Cache(index) => {
+                let (_, shard) = role_of(to);
+                self.cache_takes((index, shard), local, from, &bytes);
+            }
             Role::Controller(_) | Role::Store => {}
         }
     }

@@ -5,7 +5,7 @@ use super::Pipeline;
 use crate::CoherenceDirectory as _;
 use crate::either::Coherence;
 use crate::pass::Pass;
-use cluster::KeyspaceId;
+use cluster::{CacheShard, KeyspaceId};
 use machine::{Instant, Outbox};
 use wire::{Body, CacheMessage, DropReason, Endpoint, Header, Op, Packet};
 
@@ -38,16 +38,18 @@ impl Pipeline {
     ) -> Result<(), DropReason> {
         // Nobody else tells a switch anything.
         let tables = self.tables.as_deref();
-        let cache = tables.and_then(|tables| tables.cache_at(from)).ok_or(DropReason::BadOp)?.id;
+        let spec = tables.and_then(|tables| tables.cache_at(from)).ok_or(DropReason::BadOp)?;
+        let shard = spec.shard_at(from).ok_or(DropReason::BadOp)?;
+        let by = CacheShard { cache: spec.id, shard };
         let packet = Packet::parse(datagram)?;
         let Header { node, client, seq, .. } = Header::read(packet.header());
         let Body::Cache(CacheMessage::Rules(changes)) = packet.body()? else {
             return Err(DropReason::BadBody);
         };
-        if node != cache.0 {
+        if node != by.cache.0 {
             return Err(DropReason::NotFromMember);
         }
-        let next = self.directory().cache_rules().change(now, cache, (client, seq), &changes);
+        let next = self.directory().cache_rules().change(now, by, (client, seq), &changes);
         let seq = next.ok_or(DropReason::StaleRequest)?;
         let answer = Header { op: Op::CacheRuled as u8, client, seq, ..Header::default() };
         out.push(from, |out| {

@@ -129,7 +129,12 @@ fn client() -> Endpoint {
 }
 
 fn cache_at(cache: u16) -> Endpoint {
-    SocketAddr::from(([10, 3, 0, 1], 7_800 + cache)).into()
+    SocketAddr::from(([10, 3, 0, 1], 7_800 + cache * 2)).into()
+}
+
+/// The second shard of a cache.
+fn second_at(cache: u16) -> Endpoint {
+    cache_at(cache).with_port_offset(1).unwrap()
 }
 
 fn get() -> Header {
@@ -154,7 +159,7 @@ fn rules(cache: u16, (client, seq): (u64, u64), changes: &[(u8, u64)]) -> Vec<u8
 }
 
 fn spec(cache: u16) -> CacheSpec {
-    CacheSpec { id: CacheId(cache), endpoint: cache_at(cache), shards: 1 }
+    CacheSpec { id: CacheId(cache), endpoint: cache_at(cache), shards: 2 }
 }
 
 /// One partition on two nodes, and these caches.
@@ -217,6 +222,23 @@ fn reads_of_a_key_with_a_rule_go_to_its_cache_stamped_for_the_tail() {
     assert_eq!((both.asks(KEYHASH), both.asks(8)), (tail(), cache_at(CACHE)));
     assert_eq!(both.have_counted(), 3);
     assert_eq!(both.switch.plane.cache_rules().count(), 1);
+}
+
+#[test]
+fn reads_go_to_the_shard_that_has_told_and_to_none_that_is_gone() {
+    let Some((stand, program)) = ready("shards of caches in the kernel") else { return };
+    let mut both = both(&stand, program);
+    assert_eq!(both.says(CACHE, (1, 0), &[(1, KEYHASH)]), Some(1));
+    let sent = both.process(second_at(CACHE), &rules(CACHE, (1, 0), &[(1, 8)]));
+    assert_eq!(sent.len(), 1, "it is answered: {sent:?}");
+    assert_eq!((both.asks(KEYHASH), both.asks(8)), (cache_at(CACHE), second_at(CACHE)));
+    let says = answer(CACHE);
+    assert!(both.goes_to(second_at(CACHE), &says).is_some(), "it answers for its cache");
+    let mut fewer = rack(2, &[CACHE, OTHER]);
+    fewer.caches.iter_mut().for_each(|cache| cache.shards = 1);
+    both.install(&fewer);
+    assert_eq!((both.asks(KEYHASH), both.asks(8)), (cache_at(CACHE), tail()));
+    both.have_counted();
 }
 
 #[test]

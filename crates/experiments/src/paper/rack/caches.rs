@@ -71,6 +71,7 @@ impl CacheNode {
         let caches = spec.caches;
         let config = CacheConfig {
             id: CacheId(index),
+            shard: (0, 1),
             incarnation: cache_incarnation(index),
             entries_max: usize::try_from(caches.items).expect("32 bits fit"),
             bytes_max: u64::MAX,
