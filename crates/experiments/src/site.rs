@@ -104,13 +104,14 @@ impl Site {
             splits: Vec::new(),
             hot,
         };
+        let service = service(self.cluster.plane);
         let keyspace = self.as_client(|| {
             let admin = Admin::new(&[admin(LabHost::Controller)], PATIENCE);
             // These experiments are about hot keys: partitions stay where they are.
             admin.command("/v1/placement/pause")?;
             admin.create(&spec)?;
             admin.wait_served(name, PATIENCE)?;
-            bench::describe(&[service()], name, PATIENCE)
+            bench::describe(&[service], name, PATIENCE)
         })?;
         let load = Load {
             keyspace: Arc::clone(&keyspace),
@@ -171,7 +172,7 @@ impl Site {
             KeyNames::new(prefix, KEY_BYTES, self.keys).expect("there is room for the numbers")
         };
         Plan {
-            services: vec![service()],
+            services: vec![service(self.cluster.plane)],
             keyspace: Arc::clone(&load.keyspace),
             spec: Spec {
                 mix: load.mix(),

@@ -1,13 +1,14 @@
 //! The cluster in the rack: its addresses, and its configuration file.
 
 use crate::plane::Plane;
-use crate::rack::{LabHost, Rack};
+use crate::rack::{CONTENT, LabHost, Rack};
 use runtime::store::SyncPolicy;
 use runtime::up::{HASH_KEYSPACE, RANGE_KEYSPACE, UpOptions};
 use std::fmt::Write as _;
 use std::net::SocketAddr;
 use std::num::NonZero;
 use std::path::Path;
+use wire::{AddressPrefix, ServicePrefix};
 
 const SERVICE_PORT: u16 = wire::PORT;
 /// Of all admin servers: each has a host of its own.
@@ -27,9 +28,14 @@ pub struct Cluster {
     pub slow_nodes: u16,
 }
 
-/// Where clients send everything.
-pub fn service() -> SocketAddr {
-    (LabHost::Switch.address(), SERVICE_PORT).into()
+/// Where clients send everything, unless a key has an address.
+pub fn service(plane: Plane) -> SocketAddr {
+    (plane.address_of(LabHost::Switch), SERVICE_PORT).into()
+}
+
+/// What the addresses of keys begin with.
+pub fn content() -> AddressPrefix {
+    ServicePrefix::new(CONTENT).expect("it is one").addresses()
 }
 
 /// Where the admin server of a role is.
@@ -38,8 +44,8 @@ pub fn admin(place: LabHost) -> SocketAddr {
 }
 
 /// Where a cache, or the first shard of a node, is.
-pub fn listen(place: LabHost) -> SocketAddr {
-    (place.address(), NODE_PORT).into()
+pub fn listen(place: LabHost, plane: Plane) -> SocketAddr {
+    (plane.address_of(place), NODE_PORT).into()
 }
 
 /// The same for all, so that data is found again by a lab that comes later.
@@ -50,10 +56,12 @@ impl Cluster {
     pub fn config(&self, state: &Path) -> String {
         let UpOptions { replicas, partitions, switch_threads, data, .. } = &self.size;
         let kept = data.as_deref().unwrap_or(state);
-        let (service, switch_admin) = (service(), admin(LabHost::Switch));
+        let (service, switch_admin) = (service(self.plane), admin(LabHost::Switch));
         let (admin, directory) = (admin(LabHost::Controller), kept.join("controller"));
+        let prefix = format!("\n[cluster.content]\nprefix = \"{}\"\n", content());
+        let content = if self.plane.has_content() { &prefix } else { "" };
         let mut text = format!(
-            "[cluster]\nseed = {SEED}\n\n\
+            "[cluster]\nseed = {SEED}\n{content}\n\
              [switch]\nservice = \"{service}\"\nadmin = \"{switch_admin}\"\n\
              threads = {switch_threads}\n\n\
              [controller]\nadmin = \"{admin}\"\ndata = {directory:?}\n"
@@ -62,7 +70,7 @@ impl Cluster {
             text.push_str(&self.node(id, place));
         }
         for (id, place) in (1..=self.rack.caches).zip(self.rack.caches()) {
-            text.push_str(&cache(id, place));
+            text.push_str(&cache(id, place, self.plane));
         }
         // Without caches they have what keyspaces have that nobody says anything of.
         let hot = if self.rack.caches > 0 { "hot = \"cache\"\n" } else { "" };
@@ -85,7 +93,8 @@ impl Cluster {
     }
 
     fn node(&self, id: u16, place: LabHost) -> String {
-        let (listen, admin, shards) = (listen(place), admin(place), self.size.shards);
+        let (listen, shards) = (listen(place, self.plane), self.size.shards);
+        let admin = admin(place);
         let mut text = format!(
             "\n[[node]]\nid = {id}\nlisten = \"{listen}\"\nadmin = \"{admin}\"\n\
              shards = {shards}\n"
@@ -110,8 +119,8 @@ impl Cluster {
     }
 }
 
-fn cache(id: u16, place: LabHost) -> String {
-    let (listen, admin) = (listen(place), admin(place));
+fn cache(id: u16, place: LabHost, plane: Plane) -> String {
+    let (listen, admin) = (listen(place, plane), admin(place));
     format!("\n[[cache]]\nid = {id}\nlisten = \"{listen}\"\nadmin = \"{admin}\"\n")
 }
 
@@ -141,7 +150,7 @@ mod tests {
             sync: SyncPolicy::Interval,
             max_memory: MaxMemory::default(),
             min_free_disk: MinFreeDisk::default(),
-            service: service(),
+            service: service(Plane::User),
             admin: admin(LabHost::Controller),
         };
         let caches = 2;
@@ -169,6 +178,20 @@ mod tests {
         assert_eq!(config.node(NodeId(32)).unwrap().listen.to_string(), "10.77.1.32:7801");
         assert_eq!(config.caches[1].listen.to_string(), "10.77.3.2:7801");
         assert!(config.keyspaces.iter().all(|keyspace| keyspace.hot == HotPolicy::Cache));
+    }
+
+    #[test]
+    fn where_keys_have_addresses_members_have_ipv6() {
+        let cluster = Cluster { plane: Plane::Routes, ..cluster(EngineKind::Memory, None, 0) };
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("cluster.toml");
+        std::fs::write(&path, cluster.config(directory.path())).unwrap();
+        let config = Config::load(&path).unwrap();
+        assert_eq!(config.cluster.content.unwrap().prefix.to_string(), "fd77:1::/48");
+        assert_eq!(config.switches[0].service.to_string(), "[fd77::ff:1]:7700");
+        assert_eq!(config.node(NodeId(32)).unwrap().listen.to_string(), "[fd77::1:20]:7801");
+        assert_eq!(config.caches[1].listen.to_string(), "[fd77::3:2]:7801");
+        assert_eq!(config.controller.admin.to_string(), "10.77.254.1:7780");
     }
 
     #[test]

@@ -90,7 +90,7 @@ impl Lab {
         let config = path.join(CONFIG);
         fs::write(&config, self.cluster.config(&path)).context("cannot write cluster.toml")?;
         fs::create_dir_all(path.join(LOGS)).context("cannot create a directory for logs")?;
-        network::build(&self.cluster.rack)?;
+        network::build(&self.cluster.rack, self.cluster.plane)?;
         tell(&format!("{} hosts are linked", self.state.namespaces.len()));
         for (place, mut arguments) in self.roles() {
             arguments.extend(["--config".to_owned(), config.display().to_string()]);
@@ -170,7 +170,9 @@ impl Lab {
         let mut told = String::new();
         loop {
             match ready::look(&self.cluster.rack)? {
-                Progress::Serving => return Ok(ready::try_out(&self.cluster.rack)?),
+                Progress::Serving => {
+                    return Ok(ready::try_out(&self.cluster.rack, self.cluster.plane)?);
+                }
                 Progress::Missing(what) if clock.now() >= give_up => {
                     let after = READY_WAIT_MAX.as_secs();
                     return Err(anyhow!("not ready after {after} s: {what}").into());

@@ -3,12 +3,15 @@
 //! the kernel's routes find the same way. Neighbours are written down, not asked for: nobody
 //! answers ARP for the service address when packets never reach the kernel.
 
+use crate::cluster::content;
 use crate::namespace::{self, inside};
+use crate::plane::Plane;
 use crate::rack::{LabHost, Rack, SERVICE};
 use crate::tool::{ip, run};
 use anyhow::{Context, Result, anyhow};
 use std::fmt::Write as _;
 use std::fs;
+use wire::{AddressPrefix, CONTENT_CLASS_BITS, ContentClass};
 
 /// Namespaces of this rack that are there already: somebody else's, or left behind.
 pub fn existing(rack: &Rack) -> Vec<String> {
@@ -17,20 +20,27 @@ pub fn existing(rack: &Rack) -> Vec<String> {
 }
 
 /// Makes all namespaces and links of the rack.
-pub fn build(rack: &Rack) -> Result<()> {
+pub fn build(rack: &Rack, plane: Plane) -> Result<()> {
     let add = rack.places().map(|place| format!("netns add {}\n", rack.namespace(place)));
     ip(&[], &add.collect::<String>())?;
     for place in rack.places() {
         let name = rack.namespace(place);
         // Interfaces that are made later begin with these.
-        inside(&name, || set(place)).with_context(|| format!("cannot set up {name}"))?;
+        inside(&name, || set(place, plane)).with_context(|| format!("cannot set up {name}"))?;
     }
     let name = rack.namespace(LabHost::Switch);
-    inside(&name, || ip(&[], &switch_links(rack))).context("cannot link the rack")?;
+    let mut links = switch_links(rack);
+    if plane.has_content() {
+        links.push_str(&switch_links_6(rack));
+    }
+    inside(&name, || ip(&[], &links)).context("cannot link the rack")?;
     for place in rack.hosts() {
         let name = rack.namespace(place);
         let link = || {
             ip(&[], &host_link(place))?;
+            if plane.has_content() {
+                ip(&[], &host_link_6(place))?;
+            }
             // A packet that is redirected to a veth by a program in the driver is delivered only
             // if the far end polls, which this makes it do.
             run("ethtool", &["-K", "eth0", "gro", "on"], "")
@@ -76,16 +86,25 @@ pub fn forward(rack: &Rack, passes: bool) -> Result<()> {
 /// The setting for it.
 const FORWARD: &str = "ipv4/ip_forward";
 
+/// The same for IPv6.
+const FORWARD_6: &str = "ipv6/conf/all/forwarding";
+
 /// Settings of a namespace's kernel.
-fn set(place: LabHost) -> Result<()> {
+fn set(place: LabHost, plane: Plane) -> Result<()> {
     // Packets come with addresses of hosts that another way leads to: those of the chain.
     for scope in ["all", "default"] {
         write(&format!("ipv4/conf/{scope}/rp_filter"), "0")?;
-        // Nothing here speaks it, and its own messages would be counted among the others.
         let path = format!("ipv6/conf/{scope}/disable_ipv6");
-        if fs::exists(format!("{SETTINGS}/{path}"))? {
+        if plane.has_content() {
+            // Nobody is asked for other addresses.
+            write(&format!("ipv6/conf/{scope}/accept_ra"), "0")?;
+        } else if fs::exists(format!("{SETTINGS}/{path}"))? {
+            // Nothing here speaks it, and its own messages would be counted among the others.
             write(&path, "1")?;
         }
+    }
+    if place == LabHost::Switch && plane.has_content() {
+        write(FORWARD_6, "1")?;
     }
     match place {
         // This sets it for all ports to come, too.
@@ -131,4 +150,67 @@ fn host_link(place: LabHost) -> String {
          neighbour add {SERVICE} lladdr {port_mac} dev eth0 nud permanent\n\
          route add default via {SERVICE} dev eth0 onlink src {address}\n"
     )
+}
+
+/// For `ip -batch` in the switch's namespace, where keys have addresses. How those are routed, the
+/// switch says when it runs.
+fn switch_links_6(rack: &Rack) -> String {
+    let service = LabHost::Switch.address6();
+    let mut text = format!("address add {service}/128 dev lo nodad\n");
+    for place in rack.hosts() {
+        let (port, host_mac, address) = (place.port(), place.host_mac(), place.address6());
+        write!(
+            text,
+            "route add {address}/128 dev {port} src {service}\n\
+             neighbour add {address} lladdr {host_mac} dev {port} nud permanent\n"
+        )
+        .expect("strings take everything");
+    }
+    text
+}
+
+/// For `ip -batch` in the namespace of a host, where keys have addresses: a node has all of them, a
+/// cache those by which keys are read, so that it can send on what it does not hold.
+fn host_link_6(place: LabHost) -> String {
+    let (address, port_mac) = (place.address6(), place.port_mac());
+    let service = LabHost::Switch.address6();
+    let mut text = format!(
+        "address add {address}/128 dev eth0 nodad\n\
+         neighbour add {service} lladdr {port_mac} dev eth0 nud permanent\n\
+         route add default via {service} dev eth0 onlink src {address}\n"
+    );
+    let own = match place {
+        LabHost::Node(_) => Some(content()),
+        LabHost::Cache(_) => Some(content_of(ContentClass::Read)),
+        LabHost::Switch | LabHost::Controller | LabHost::Client(_) => None,
+    };
+    if let Some(own) = own {
+        writeln!(text, "route add local {own} dev lo").expect("strings take everything");
+    }
+    text
+}
+
+/// The addresses of keys for requests of one class.
+fn content_of(class: ContentClass) -> AddressPrefix {
+    let all = content();
+    let len = all.len + u8::try_from(CONTENT_CLASS_BITS).expect("a few");
+    let class = u128::from(class as u8) << (u128::BITS - u32::from(len));
+    AddressPrefix { addr: (u128::from(all.addr) | class).into(), len }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cache_has_the_addresses_by_which_keys_are_read_and_no_others() {
+        assert_eq!(content_of(ContentClass::Read).to_string(), "fd77:1:0:1000::/52");
+        assert_eq!(content_of(ContentClass::Write).to_string(), "fd77:1:0:3000::/52");
+        let lines = [LabHost::Node(1), LabHost::Cache(1), LabHost::Client(1)].map(host_link_6);
+        let local = lines.map(|it| it.lines().find(|it| it.contains("local")).map(str::to_owned));
+        let [node, cache, client] = local;
+        assert_eq!(node.as_deref(), Some("route add local fd77:1::/48 dev lo"));
+        assert_eq!(cache.as_deref(), Some("route add local fd77:1:0:1000::/52 dev lo"));
+        assert_eq!(client, None);
+    }
 }

@@ -3,6 +3,7 @@
 use crate::rack::{LabHost, Rack};
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
+use std::net::IpAddr;
 
 /// Where packets are switched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
@@ -12,6 +13,8 @@ pub enum Plane {
     User,
     /// In the kernel, at the drivers of the switch's ports.
     Xdp,
+    /// In the routes of the switch's kernel, by the addresses of keys; the rack has IPv6 then.
+    Routes,
 }
 
 impl Plane {
@@ -20,7 +23,27 @@ impl Plane {
         match self {
             Self::User => Vec::new(),
             Self::Xdp => ["--plane", "xdp", "--ports", ports].map(str::to_owned).into(),
+            Self::Routes => ["--plane", "routes"].map(str::to_owned).into(),
         }
+    }
+
+    /// What people call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::User => "user",
+            Self::Xdp => "xdp",
+            Self::Routes => "routes",
+        }
+    }
+
+    /// Where packets of the protocol reach a host: caches and nodes answer from there, too.
+    pub fn address_of(self, place: LabHost) -> IpAddr {
+        if self.has_content() { place.address6().into() } else { place.address().into() }
+    }
+
+    /// Whether keys have addresses, and members IPv6 addresses.
+    pub fn has_content(self) -> bool {
+        self == Self::Routes
     }
 }
 
@@ -39,5 +62,7 @@ mod tests {
         let rack = Rack { lab: "lab".into(), nodes: 2, caches: 1, clients: 1 };
         assert_eq!(ports(&rack), "p-c0,p-n1,p-n2,p-k1");
         assert!(Plane::User.arguments("p-n1").is_empty());
+        assert_eq!(Plane::Xdp.arguments("p-n1"), ["--plane", "xdp", "--ports", "p-n1"]);
+        assert_eq!(Plane::Routes.arguments("p-n1"), ["--plane", "routes"]);
     }
 }

@@ -2,7 +2,7 @@
 //! see each other: all have the same addresses.
 
 use std::fmt;
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, Ipv6Addr};
 
 /// Nodes of a rack: as many as the ports of a top-of-rack switch.
 pub const NODES_MAX: u16 = 32;
@@ -13,6 +13,12 @@ pub const NAME_MAX: usize = 20;
 
 /// The address that clients send everything to; it is the switch's, and the gateway of all hosts.
 pub const SERVICE: Ipv4Addr = Ipv4Addr::new(10, 77, 255, 1);
+
+/// What IPv6 addresses of hosts begin with, where hosts have some.
+const HOSTS: u16 = 0xfd77;
+
+/// The first address of those of keys: the service prefix, in which no host is.
+pub const CONTENT: Ipv6Addr = Ipv6Addr::new(HOSTS, 1, 0, 0, 0, 0, 0, 0);
 
 /// A host, by what stands there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,6 +65,12 @@ impl LabHost {
         let [third, fourth] = self.number();
         let [first, second, ..] = SERVICE.octets();
         Ipv4Addr::new(first, second, third, fourth)
+    }
+
+    /// Its IPv6 address, if keys have addresses.
+    pub fn address6(self) -> Ipv6Addr {
+        let [third, fourth] = self.number().map(u16::from);
+        Ipv6Addr::new(HOSTS, 0, 0, 0, 0, 0, third, fourth)
     }
 
     /// The interface at the switch's end of its link.
@@ -162,6 +174,9 @@ mod tests {
         assert_eq!(count, usize::from(NODES_MAX + CLIENTS_MAX + 2) + wire::CACHES_MAX);
         assert_eq!(distinct(&|place| rack.namespace(place)), count);
         assert_eq!(distinct(&|place| place.address().to_string()), count);
+        assert_eq!(distinct(&|place| place.address6().to_string()), count);
+        let content = wire::ServicePrefix::new(CONTENT).expect("a service prefix").addresses();
+        assert!(!rack.places().any(|place| content.holds(place.address6())));
         assert_eq!(distinct(&LabHost::port), count);
         let macs = rack.hosts().flat_map(|place| [place.host_mac(), place.port_mac()]);
         assert_eq!(macs.collect::<BTreeSet<String>>().len(), 2 * (count - 1));

@@ -2,6 +2,7 @@
 
 use crate::cluster::{admin, service};
 use crate::namespace::inside;
+use crate::plane::Plane;
 use crate::rack::{LabHost, Rack};
 use anyhow::{Context, Result, bail};
 use client::blocking::Client;
@@ -42,9 +43,10 @@ fn judge(status: &Status) -> Progress {
 }
 
 /// Writes, reads and deletes a key as the first client.
-pub fn try_out(rack: &Rack) -> Result<()> {
+pub fn try_out(rack: &Rack, plane: Plane) -> Result<()> {
     inside(&rack.namespace(LabHost::Client(0)), || {
-        let client = Client::connect(service(), Options::default()).context("cannot connect")?;
+        let client =
+            Client::connect(service(plane), Options::default()).context("cannot connect")?;
         let space = client.keyspace(HASH_KEYSPACE).context("nobody answers")?;
         let put = space.put(KEY, KEY, PutOptions::default()).into_result();
         put.context("the first write was not answered")?;

@@ -2,6 +2,7 @@
 
 mod alert;
 mod cache;
+mod content;
 mod controller;
 mod delivery;
 mod fast_path;
@@ -15,6 +16,7 @@ mod turn_watch;
 
 pub use alert::Listen;
 pub use cache::{CacheDriver, CacheHandle, CacheLimits, CacheSnapshot};
+pub use content::{ContentAgent, ContentError, ContentSnapshot};
 pub use controller::{
     Change, ControllerDriver, ControllerError, ControllerHandle, ControllerPlan, NamedKey,
     Position, RequestError, Stand,

@@ -4,7 +4,8 @@ mod process;
 mod samples;
 
 use crate::driver::{
-    CacheSnapshot, Latency, NodeHandle, NodeSnapshot, ShardSnapshot as Shard, SwitchSnapshot,
+    CacheSnapshot, ContentSnapshot, Latency, NodeHandle, NodeSnapshot, ShardSnapshot as Shard,
+    SwitchSnapshot,
 };
 use crate::roles::Roles;
 use cluster::{CacheReport, HotCount, Member, NodeId, Resources, Stored, Volume};
@@ -109,6 +110,23 @@ impl Samples {
         self.add(&metric::SWITCH_PARTITION_WRITES, writes);
         self.add(&metric::SWITCH_TABLE_REVISION, [Sample::plain((*revision).get())]);
         self.add(&metric::SWITCH_LEASED, [Sample::plain((*leased).into())]);
+        if let Some(content) = &snapshot.content {
+            self.add_content(content);
+        }
+    }
+
+    fn add_content(&mut self, snapshot: &ContentSnapshot) {
+        let ContentSnapshot { counts, made, refused, unroutable, trouble } = snapshot;
+        let entries = [("partition", counts.partitions), ("rule", counts.rules)];
+        let entries = entries.map(|(kind, count)| Sample::labelled([kind], count as u64));
+        self.add(&metric::CONTENT_ENTRIES, entries);
+        let pending = counts.pending + counts.failed;
+        self.add(&metric::CONTENT_PENDING, [Sample::plain(pending as u64)]);
+        let changes = [("made", *made), ("refused", *refused)];
+        let changes = changes.map(|(outcome, count)| Sample::labelled([outcome], count));
+        self.add(&metric::CONTENT_CHANGES, changes);
+        self.add(&metric::CONTENT_UNROUTABLE, [Sample::plain(*unroutable)]);
+        self.add(&metric::CONTENT_ANSWERS, [Sample::plain(trouble.is_none().into())]);
     }
 
     fn add_hot(&mut self, snapshot: &SwitchSnapshot) {

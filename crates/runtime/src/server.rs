@@ -9,8 +9,8 @@ use crate::admin::Admin;
 use crate::config::{CacheSection, Config, EngineKind, NodeSection, SwitchSection};
 use crate::disk::{Disk, MinFreeDisk};
 use crate::driver::{
-    CacheDriver, CacheLimits, ControllerDriver, ControllerError, FastPath, FastPathError,
-    NodeDriver, NodeLimits, ShardEngine, SwitchDriver,
+    CacheDriver, CacheLimits, ContentAgent, ContentError, ControllerDriver, ControllerError,
+    FastPath, FastPathError, NodeDriver, NodeLimits, ShardEngine, SwitchDriver,
 };
 use crate::entropy;
 use crate::files::Reserve;
@@ -107,6 +107,12 @@ pub enum StartError {
     /// The switch in the kernel knows IPv4 only.
     #[error("the XDP plane needs an IPv4 service address, and this is {0}; use --plane user")]
     FastPathOverIpv6(SocketAddrV6),
+    /// The agent of a router does not start.
+    #[error(transparent)]
+    Content(#[from] ContentError),
+    /// Nobody has said which addresses a router is to have.
+    #[error("the cluster has no content addresses: say content in [cluster] of the configuration")]
+    NoContent,
     /// The kernel gives no randomness.
     #[error("cannot read random numbers: {0}")]
     Entropy(io::Error),
@@ -122,6 +128,22 @@ impl Server {
     pub fn start_switch(config: &Config, index: u16, ports: &[String]) -> Result<Self, StartError> {
         Self::run_switch(config, index, |section| {
             open_switch(section.service, section.threads, ports)
+        })
+    }
+
+    /// The same beside an agent that keeps the routes of this machine.
+    ///
+    /// # Errors
+    ///
+    /// If there is no such switch, the cluster has no content addresses, an address is taken, or
+    /// this process may not change routes.
+    pub fn start_switch_beside_routes(config: &Config, index: u16) -> Result<Self, StartError> {
+        Self::run_switch(config, index, |section| {
+            let prefix = config.cluster.content.ok_or(StartError::NoContent)?.prefix;
+            let agent = ContentAgent::for_routes(prefix)?;
+            let SwitchSection { service, threads, .. } = *section;
+            let driver = SwitchDriver::start_beside(service, threads, draw_incarnation()?, agent);
+            driver.map_err(|why| no_switch(service, why))
         })
     }
 

@@ -15,12 +15,13 @@ Examples:
   keyway switch --config cluster.toml --check
   keyway switch --config cluster.toml
   keyway switch --config cluster.toml --index 1        the second of two
-  keyway switch --config cluster.toml --plane xdp --ports eth1,eth2")]
+  keyway switch --config cluster.toml --plane xdp --ports eth1,eth2
+  keyway switch --config cluster.toml --plane routes   on a router, which then forwards by keys")]
 pub(crate) struct Args {
     /// Which switch of the configuration, counted from 0; needed if there are several.
     #[arg(long, value_name = "N")]
     index: Option<u16>,
-    /// Where packets are switched: in this process, or in the kernel before it (Linux, root).
+    /// Where packets are switched: in this process, or in the kernel as well (Linux, root).
     #[arg(long, value_enum, default_value_t = Plane::User)]
     plane: Plane,
     /// Interfaces to which clients and nodes are connected, with commas; for --plane xdp.
@@ -37,6 +38,9 @@ pub(crate) enum Plane {
     User,
     /// A program in the kernel, at the driver. The process deals with what that leaves to it.
     Xdp,
+    /// The kernel's routes, which this process keeps, for requests to the addresses of keys. The
+    /// process deals with those to the service address.
+    Routes,
 }
 
 impl Args {
@@ -47,13 +51,20 @@ impl Args {
             &format!("switch {index}"),
             self.plane == Plane::Xdp,
             |config| self.check(config),
-            |config| Server::start_switch(config, index, &self.ports),
+            |config| match self.plane {
+                Plane::User | Plane::Xdp => Server::start_switch(config, index, &self.ports),
+                Plane::Routes => Server::start_switch_beside_routes(config, index),
+            },
         )
     }
 
     fn check(&self, config: &Config) -> Result<(), Failure> {
-        if self.plane == Plane::User && !self.ports.is_empty() {
+        if self.plane != Plane::Xdp && !self.ports.is_empty() {
             return Err(Failure::usage("--ports is for --plane xdp".to_owned()));
+        }
+        if self.plane == Plane::Routes && config.cluster.content.is_none() {
+            let why = "--plane routes needs the addresses of keys: say [cluster.content]";
+            return Err(Failure::usage(why.to_owned()));
         }
         check_index(config, self.index)
     }

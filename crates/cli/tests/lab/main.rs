@@ -6,9 +6,13 @@ mod caches;
 #[cfg(test)]
 mod delegations;
 #[cfg(test)]
+mod frr;
+#[cfg(test)]
 mod metrics;
 #[cfg(test)]
 mod rack;
+#[cfg(test)]
+mod routes;
 
 #[cfg(test)]
 mod tests {

@@ -129,7 +129,7 @@ impl Ground {
         figure::make_folder(&self.out)?;
         let size = UpOptions {
             sync: SyncPolicy::Never,
-            service: service(),
+            service: service(plane),
             admin: admin(LabHost::Controller),
             ..UpOptions::in_memory(nodes, 1, nodes.into())
         };
@@ -145,10 +145,7 @@ impl Ground {
             0 => String::new(),
             slow => format!(", {slow} of them half as many"),
         };
-        let plane = match plane {
-            Plane::User => "user",
-            Plane::Xdp => "xdp",
-        };
+        let plane = plane.name();
         vec![
             format!("{nodes} nodes that serve {node_rate} requests/s each{slow}; plane {plane}"),
             format!("{keys} keys, values of 100 B; open loop, Poisson, one client"),

@@ -11,7 +11,6 @@ use crate::netmc::stage::{Filled, Setup, Sizes, Stage};
 use crate::paper::Figure;
 use bench::Pace;
 use console::exit::Failure;
-use lab::plane::Plane;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -186,10 +185,7 @@ impl Terms {
     /// What it was measured with.
     pub(crate) fn notes(&self) -> Vec<String> {
         let Self { plane, node_rate, keys, in_flight, time, rounds, .. } = self;
-        let plane = match plane {
-            Plane::User => "user",
-            Plane::Xdp => "xdp",
-        };
+        let plane = plane.name();
         let rate = node_rate.map_or_else(
             || "as fast as the machine lets them".to_owned(),
             |rate| format!("of {rate} requests/s each"),

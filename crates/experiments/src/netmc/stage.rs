@@ -97,7 +97,7 @@ impl Stage {
         self.lab.start(false, |_| ())?;
         let admin = admin(LabHost::Controller).to_string();
         let listen = coordinator().to_string();
-        let service = service().to_string();
+        let service = service(self.lab.state().plane).to_string();
         let words = ["coordinator", "--listen", &listen, "--admin", &admin, "--service", &service];
         Ok(self.lab.run(COORDINATOR, words.map(str::to_owned).into(), true)?)
     }
@@ -118,7 +118,7 @@ impl Stage {
             let admin = Admin::new(&[admin(LabHost::Controller)], PATIENCE);
             admin.create(&spec)?;
             admin.wait_served(name, PATIENCE)?;
-            Ok((bench::describe(&[service()], name, PATIENCE)?, admin.map()?))
+            Ok((bench::describe(&[service(self.lab.state().plane)], name, PATIENCE)?, admin.map()?))
         };
         let (keyspace, map) = inside(&self.rack.namespace(LabHost::Client(0)), || Ok(made()))??;
         let names = KeyNames::binary(key, keys);
@@ -193,7 +193,7 @@ impl Stage {
         let Load { mix, distribution, pace, time, piece, seed } = load.clone();
         let Filled { keyspace, map, keys, names, values } = on.clone();
         Plan {
-            services: vec![service()],
+            services: vec![service(self.lab.state().plane)],
             coordination: match arm {
                 Arm::Switch => Coordination::Switch,
                 Arm::Assisted => Coordination::Assisted(map),
@@ -252,7 +252,7 @@ impl Setup {
             engine: if redis { EngineKind::Redis } else { EngineKind::Memory },
             backends: if redis { redis::backends(nodes, &directory) } else { Vec::new() },
             sync: SyncPolicy::Never,
-            service: service(),
+            service: service(plane),
             admin: admin(LabHost::Controller),
             ..UpOptions::in_memory(nodes, 1, nodes.into())
         };

@@ -6,6 +6,7 @@
 //! directory of hot keys, with what the nodes report. With a fast path the sockets get only what
 //! that leaves to them, and the directory is the kernel's: they note there what passes them.
 
+use super::content::{ContentAgent, ContentSnapshot};
 use super::fast_path::{FastPath, FastPathError, InKernel};
 use super::leaving::Leaving;
 use super::obedience::Obedience;
@@ -34,6 +35,7 @@ pub struct SwitchDriver {
     service: SocketAddr,
     overflow: Overflow,
     fast_path: Option<FastPath>,
+    content: Option<ContentAgent>,
     /// With a fast path, which has its own, it only says which cluster the switch follows.
     directory: Arc<Directory>,
     refused: Arc<Refused>,
@@ -48,6 +50,7 @@ pub struct SwitchHandle {
     mailboxes: Vec<Mailbox<Command>>,
     overflow: Overflow,
     fast_path: Option<FastPath>,
+    content: Option<ContentAgent>,
     directory: Arc<Directory>,
     refused: Arc<Refused>,
     obedience: Obedience,
@@ -79,6 +82,8 @@ pub struct SwitchSnapshot {
     pub in_kernel: u64,
     /// Datagrams that the kernel refused to send.
     pub unsent: u64,
+    /// How the content table stands that it keeps, if it keeps one.
+    pub content: Option<ContentSnapshot>,
 }
 
 /// What a thread is to take, in this order. Hot keys come last: tables say whether the switch is
@@ -98,6 +103,14 @@ struct Command {
     answer: Reply<SwitchSnapshot>,
 }
 
+/// What works beside the threads of a switch.
+#[derive(Default)]
+struct Beside {
+    fast_path: Option<FastPath>,
+    content: Option<ContentAgent>,
+    by_hints: bool,
+}
+
 impl SwitchDriver {
     /// Starts a switch at the service address, with this many threads (at least one), in this
     /// incarnation, and perhaps with a fast path in the kernel.
@@ -111,7 +124,23 @@ impl SwitchDriver {
         incarnation: Incarnation,
         fast_path: Option<FastPath>,
     ) -> io::Result<Self> {
-        Self::start_threads(service, threads, incarnation, fast_path, false)
+        let beside = Beside { fast_path, ..Beside::default() };
+        Self::start_threads(service, threads, incarnation, beside)
+    }
+
+    /// The same without a fast path; what it forwards by is kept in a content table, too.
+    ///
+    /// # Errors
+    ///
+    /// As [`start`](Self::start).
+    pub fn start_beside(
+        service: SocketAddr,
+        threads: usize,
+        incarnation: Incarnation,
+        content: ContentAgent,
+    ) -> io::Result<Self> {
+        let beside = Beside { content: Some(content), ..Beside::default() };
+        Self::start_threads(service, threads, incarnation, beside)
     }
 
     /// The same without a fast path; its threads split multigets by clients' hints where they have
@@ -125,15 +154,15 @@ impl SwitchDriver {
         threads: usize,
         incarnation: Incarnation,
     ) -> io::Result<Self> {
-        Self::start_threads(service, threads, incarnation, None, true)
+        let beside = Beside { by_hints: true, ..Beside::default() };
+        Self::start_threads(service, threads, incarnation, beside)
     }
 
     fn start_threads(
         service: SocketAddr,
         threads: usize,
         incarnation: Incarnation,
-        fast_path: Option<FastPath>,
-        by_hints: bool,
+        Beside { fast_path, content, by_hints }: Beside,
     ) -> io::Result<Self> {
         let mut sockets = Socket::bind_group(service, threads)?;
         if fast_path.is_some() {
@@ -145,7 +174,10 @@ impl SwitchDriver {
         let clock = Clock::new();
         let keeper = fast_path.as_ref().map(FastPath::kernel_directory).transpose();
         let keeper = keeper.map_err(io::Error::other)?;
-        let directory = Arc::new(Directory::new(incarnation));
+        let directory = Arc::new(match &content {
+            Some(content) => Directory::watched_by(incarnation, content.watch()),
+            None => Directory::new(incarnation),
+        });
         let refused = Arc::<Refused>::default();
         let workers = sockets.into_iter().enumerate().map(|(index, socket)| {
             let name = format!("switch-{index}");
@@ -170,6 +202,7 @@ impl SwitchDriver {
             service,
             overflow,
             fast_path,
+            content,
             directory,
             refused,
             obedience,
@@ -193,6 +226,7 @@ impl SwitchDriver {
             mailboxes,
             overflow,
             fast_path,
+            content: self.content.clone(),
             directory: Arc::clone(&self.directory),
             refused: self.refused.clone(),
             obedience: self.obedience.clone(),
@@ -302,6 +336,9 @@ impl SwitchHandle {
         // first tables may come at the same time.
         let ours = tables.as_ref().is_none_or(|tables| self.directory.claim(tables.cluster()));
         let (install, tables) = (install.filter(|_| ours), tables.filter(|_| ours));
+        if let (Some(content), Some(tables)) = (&self.content, install) {
+            content.install(tables);
+        }
         let mut wanted = Wanted { tables, lease, hot };
         if let Some(fast_path) = &self.fast_path {
             fast_path.command(install, lease.as_ref())?;
@@ -322,7 +359,8 @@ impl SwitchHandle {
         let answers = ask_all(&self.mailboxes, patience, command)?;
         let joint = answers.into_iter().reduce(SwitchSnapshot::join).ok_or(MailError::Ended)?;
         let cache_rules = self.directory.cache_rules().count();
-        Ok(SwitchSnapshot { cluster: self.directory.cluster(), cache_rules, ..joint })
+        let content = self.content.as_ref().map(ContentAgent::snapshot);
+        Ok(SwitchSnapshot { cluster: self.directory.cluster(), cache_rules, content, ..joint })
     }
 }
 
@@ -380,6 +418,7 @@ impl Driven for Thread {
             leased: self.pipeline.is_leased(now),
             unsent: self.unsent,
             in_kernel: 0,
+            content: None,
         };
         answer.send(snapshot);
     }

@@ -42,6 +42,7 @@ impl Args {
             let why = format!("no client {} in lab {lab}; choose 0 to {last}", self.client);
             return Err(Failure::usage(why));
         }
+        let plane = state.plane;
         let rack = state.rack(lab);
         namespace::enter(&rack.namespace(LabHost::Client(self.client)))?;
         let shell = || std::env::var_os("SHELL").unwrap_or_else(|| "/bin/sh".into());
@@ -49,7 +50,7 @@ impl Args {
         let program = words.next().unwrap_or_else(shell);
         let mut command = Command::new(&program);
         command.args(words);
-        command.env("KEYWAY_SERVICE", service().to_string());
+        command.env("KEYWAY_SERVICE", service(plane).to_string());
         command.env("KEYWAY_ADMIN", admin(LabHost::Controller).to_string());
         command.env("KEYWAY_SWITCH", admin(LabHost::Switch).to_string());
         command.env("PATH", path()?);

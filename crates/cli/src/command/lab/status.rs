@@ -47,7 +47,7 @@ pub(super) fn describe(answer: Answer, lab: &str, state: &State) -> Answer {
     let processes: Vec<Value> = state.processes.iter().map(process_json).collect();
     answer
         .with("lab", lab)
-        .with("service", service())
+        .with("service", service(*plane))
         .with("admin", admin(LabHost::Controller))
         .with("plane", plane)
         .with("nodes", nodes)
@@ -75,6 +75,7 @@ fn text(lab: &str, state: &State) -> String {
         let process = if identity.runs() { pid.to_string() } else { format!("{pid} has ended") };
         rows.push(vec![place.clone(), namespace.clone(), process, log.display().to_string()]);
     }
-    let (clients, service, admin) = (state.clients, service(), admin(LabHost::Controller));
+    let (clients, service, admin) =
+        (state.clients, service(state.plane), admin(LabHost::Controller));
     format!("lab {lab}: {clients} clients, service {service}, admin {admin}\n\n{}", table(&rows))
 }

@@ -28,6 +28,7 @@ Examples:
   keyway lab up --nodes 32 --replicas 1 --node-rate 5k --detach
   keyway lab up --node-rate 5k --slow-nodes 4
   keyway lab up --engine fjall --data ./data
+  keyway lab up --plane routes --caches 1                    the switch is a router
   keyway lab up --name other --json                          for scripts and tests")]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -87,7 +88,7 @@ impl Args {
 
     /// What is asked for, if it can be had.
     fn cluster(&self) -> Result<Cluster, Failure> {
-        let mut size = self.size.options(service(), admin(LabHost::Controller))?;
+        let mut size = self.size.options(service(self.plane), admin(LabHost::Controller))?;
         if let Some(data) = &mut size.data {
             *data = std::path::absolute(&data).context("there is no present directory")?;
         }
@@ -118,7 +119,8 @@ impl Args {
 
     fn ready_screen(&self, rack: &Rack, took: Duration) -> String {
         let Rack { lab, nodes, caches, clients } = rack;
-        let (service, admin, seconds) = (service(), admin(LabHost::Controller), took.as_secs_f64());
+        let (service, admin, seconds) =
+            (service(self.plane), admin(LabHost::Controller), took.as_secs_f64());
         let option = name_option(lab);
         let rate = self.node_rate.map_or_else(String::new, |rate| {
             let slow = match self.slow_nodes {
@@ -158,7 +160,7 @@ Try in another shell:
 ",
             rack.namespace(LabHost::Client(0)),
             rack.namespace(LabHost::Switch),
-            LabHost::Node(1).address(),
+            self.plane.address_of(LabHost::Node(1)),
         )
     }
 }

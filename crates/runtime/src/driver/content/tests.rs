@@ -1,0 +1,162 @@
+//! An agent and a device that fails.
+
+use super::*;
+use crate::clock::Clock;
+use cluster::{Match, NodeId, NodeSpec, Partition, PartitionId};
+use std::net::SocketAddr;
+
+/// A device that does as it is told, and fails when it is told to.
+#[derive(Clone, Debug, Default)]
+struct Fake(Arc<Mutex<Has>>);
+
+#[derive(Debug, Default)]
+struct Has {
+    entries: BTreeMap<AddressPrefix, Ipv6Addr>,
+    touched: bool,
+    broken: bool,
+    refuses: bool,
+}
+
+impl Fake {
+    fn lock(&self) -> MutexGuard<'_, Has> {
+        self.0.lock().expect("nobody panics")
+    }
+
+    fn becomes(
+        &self,
+        agent: &ContentAgent,
+        what: &str,
+        is: impl Fn(&Has, &ContentSnapshot) -> bool,
+    ) {
+        let mut clock = Clock::new();
+        let give_up = clock.now() + Duration::from_secs(20);
+        while !is(&self.lock(), &agent.snapshot()) {
+            assert!(clock.now() < give_up, "{what}: {:?} {:?}", self.lock(), agent.snapshot());
+            std::thread::park_timeout(Duration::from_millis(5));
+        }
+    }
+}
+
+impl Device for Fake {
+    fn look(
+        &mut self,
+        must: bool,
+        _: &dyn Fn(AddressPrefix) -> Option<Ipv6Addr>,
+    ) -> Result<Option<Vec<Entry>>, String> {
+        let mut has = self.lock();
+        if has.broken {
+            return Err("it is broken".into());
+        }
+        let touched = std::mem::take(&mut has.touched);
+        let all = || has.entries.iter().map(|(prefix, via)| Entry { prefix: *prefix, via: *via });
+        Ok((touched || must).then(|| all().collect()))
+    }
+
+    fn room(&self, _: Instant) -> usize {
+        2
+    }
+
+    fn apply(
+        &mut self,
+        _: Instant,
+        changes: &[Change],
+    ) -> Result<BTreeMap<AddressPrefix, String>, String> {
+        let mut has = self.lock();
+        if has.broken {
+            return Err("it is broken".into());
+        }
+        let mut refused = BTreeMap::new();
+        for Change { prefix, via } in changes {
+            if has.refuses {
+                refused.insert(*prefix, "full".to_owned());
+            } else {
+                match via {
+                    Some(via) => has.entries.insert(*prefix, *via),
+                    None => has.entries.remove(prefix),
+                };
+            }
+        }
+        Ok(refused)
+    }
+}
+
+fn service() -> ServicePrefix {
+    "fd00:6b77:1::/48".parse().expect("a service prefix")
+}
+
+fn node(id: u16) -> NodeSpec {
+    let address = Ipv6Addr::new(0xfd00, 0, 0, 1, 0, 0, 0, id);
+    NodeSpec { id: NodeId(id), endpoint: SocketAddr::from((address, 7801)).into(), shards: 1 }
+}
+
+fn tables(tail: u16) -> SwitchTables {
+    let whole = Partition {
+        id: PartitionId(1),
+        last: Match::MAX,
+        chain: [NodeId(1), NodeId(tail)].into_iter().collect(),
+        open: true,
+        ..Partition::default()
+    };
+    SwitchTables {
+        nodes: (1..=3).map(node).collect(),
+        partitions: vec![whole],
+        ..Default::default()
+    }
+}
+
+fn rule(match_bits: u64) -> CacheRule {
+    CacheRule { adds: true, keyspace: 0, keyhash: 1, match_bits: Some(match_bits) }
+}
+
+#[test]
+fn a_device_follows_and_is_given_back_empty() {
+    let device = Fake::default();
+    let agent = ContentAgent::start(service(), device.clone()).expect("there are threads");
+    let mut order = tables(2);
+    let endpoint = node(9).endpoint;
+    order.caches = vec![cluster::CacheSpec { id: CacheId(1), endpoint, shards: 1 }];
+    agent.install(&order);
+    device.becomes(&agent, "prefixes", |has, it| has.entries.len() == 3 && it.counts.pending == 0);
+    let watch = agent.watch();
+    watch.heard(CacheId(1), Clock::new().now() + Duration::from_secs(1));
+    (0..3).for_each(|bits| watch.changed(CacheId(1), &rule(bits)));
+    device.becomes(&agent, "rules", |has, it| has.entries.len() == 6 && it.counts.rules == 3);
+    device.becomes(&agent, "silent caches have none", |has, _| has.entries.len() == 3);
+    drop((watch, agent));
+    assert!(device.lock().entries.is_empty());
+}
+
+#[test]
+fn what_others_change_is_put_right_and_what_is_refused_is_tried_again() {
+    let device = Fake::default();
+    let agent = ContentAgent::start(service(), device.clone()).expect("there are threads");
+    device.lock().refuses = true;
+    agent.install(&tables(2));
+    device.becomes(&agent, "it refuses", |_, it| it.refused == 3 && it.counts.failed == 3);
+    device.lock().refuses = false;
+    device.becomes(&agent, "it is tried again", |has, _| has.entries.len() == 3);
+    {
+        let mut has = device.lock();
+        has.entries.pop_first();
+        has.touched = true;
+    }
+    device.becomes(&agent, "it is put right", |has, it| has.entries.len() == 3 && it.made == 4);
+}
+
+#[test]
+fn a_device_that_fails_is_made_right_when_it_answers_again() {
+    let device = Fake::default();
+    let agent = ContentAgent::start(service(), device.clone()).expect("there are threads");
+    agent.install(&tables(2));
+    device.becomes(&agent, "prefixes", |has, _| has.entries.len() == 3);
+    device.lock().broken = true;
+    agent.install(&tables(3));
+    device.becomes(&agent, "it fails", |_, it| it.trouble.as_deref() == Some("it is broken"));
+    {
+        let mut has = device.lock();
+        has.broken = false;
+        has.entries.clear();
+    }
+    let to_3 = |has: &Has| has.entries.values().filter(|via| via.segments()[7] == 3).count();
+    device.becomes(&agent, "it is whole", |has, it| to_3(has) == 2 && it.trouble.is_none());
+}
