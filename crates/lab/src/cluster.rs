@@ -58,10 +58,11 @@ impl Cluster {
         let kept = data.as_deref().unwrap_or(state);
         let (service, switch_admin) = (service(self.plane), admin(LabHost::Switch));
         let (admin, directory) = (admin(LabHost::Controller), kept.join("controller"));
-        let prefix = format!("\n[cluster.content]\nprefix = \"{}\"\n", content());
-        let content = if self.plane.has_content() { &prefix } else { "" };
+        let addresses = format!("[content]\nprefix = \"{}\"\nport = {NODE_PORT}\n\n", content());
+        let has_content = self.plane.has_content();
+        let content = if has_content { &addresses } else { "" };
         let mut text = format!(
-            "[cluster]\nseed = {SEED}\n{content}\n\
+            "[cluster]\nseed = {SEED}\n\n{content}\
              [switch]\nservice = \"{service}\"\nadmin = \"{switch_admin}\"\n\
              threads = {switch_threads}\n\n\
              [controller]\nadmin = \"{admin}\"\ndata = {directory:?}\n"
@@ -74,7 +75,9 @@ impl Cluster {
         }
         // Without caches they have what keyspaces have that nobody says anything of.
         let hot = if self.rack.caches > 0 { "hot = \"cache\"\n" } else { "" };
-        for (name, kind) in [(HASH_KEYSPACE, "hash"), (RANGE_KEYSPACE, "range")] {
+        // Keys that are kept in order have no addresses.
+        let ordered = (!has_content).then_some((RANGE_KEYSPACE, "range"));
+        for (name, kind) in [(HASH_KEYSPACE, "hash")].into_iter().chain(ordered) {
             write!(
                 text,
                 "\n[[keyspace]]\nname = \"{name}\"\nkind = \"{kind}\"\n\
@@ -187,7 +190,7 @@ mod tests {
         let path = directory.path().join("cluster.toml");
         std::fs::write(&path, cluster.config(directory.path())).unwrap();
         let config = Config::load(&path).unwrap();
-        assert_eq!(config.cluster.content.unwrap().prefix.to_string(), "fd77:1::/48");
+        assert_eq!(config.content.unwrap().prefix.to_string(), "fd77:1::/48");
         assert_eq!(config.switches[0].service.to_string(), "[fd77::ff:1]:7700");
         assert_eq!(config.node(NodeId(32)).unwrap().listen.to_string(), "[fd77::1:20]:7801");
         assert_eq!(config.caches[1].listen.to_string(), "[fd77::3:2]:7801");

@@ -22,7 +22,6 @@ use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use std::{fmt, fs, io};
-use wire::ServicePrefix;
 
 /// A cluster as its operator describes it.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -57,18 +56,6 @@ pub struct Config {
 pub struct ClusterSection {
     /// Seed of all hashes over keys. Must never change: it decides where keys lie.
     pub seed: u64,
-    /// `[cluster.content]`: which addresses say what they want, on a switch or router that sends
-    /// requests on by addresses alone.
-    #[serde(default)]
-    pub content: Option<ContentSection>,
-}
-
-/// `[cluster.content]`
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ContentSection {
-    /// What all these addresses begin with, as `"fd00:6b77:1::/48"`. No member has one of them.
-    pub prefix: ServicePrefix,
 }
 
 /// `[switch]` or `[[switch]]`

@@ -139,7 +139,7 @@ impl Server {
     /// this process may not change routes.
     pub fn start_switch_beside_routes(config: &Config, index: u16) -> Result<Self, StartError> {
         Self::run_switch(config, index, |section| {
-            let prefix = config.cluster.content.ok_or(StartError::NoContent)?.prefix;
+            let prefix = config.content.ok_or(StartError::NoContent)?.prefix;
             let agent = ContentAgent::for_routes(prefix)?;
             let SwitchSection { service, threads, .. } = *section;
             let driver = SwitchDriver::start_beside(service, threads, draw_incarnation()?, agent);

@@ -62,8 +62,8 @@ impl Args {
         if self.plane != Plane::Xdp && !self.ports.is_empty() {
             return Err(Failure::usage("--ports is for --plane xdp".to_owned()));
         }
-        if self.plane == Plane::Routes && config.cluster.content.is_none() {
-            let why = "--plane routes needs the addresses of keys: say [cluster.content]";
+        if self.plane == Plane::Routes && config.content.is_none() {
+            let why = "--plane routes needs the addresses of keys: say [content]";
             return Err(Failure::usage(why.to_owned()));
         }
         check_index(config, self.index)

@@ -19,7 +19,7 @@ use std::time::Duration;
 use testkit::program::keyway;
 use wire::{ContentClass, ServicePrefix};
 
-/// Partitions of each of the two keyspaces.
+/// Partitions of the keyspace whose keys have addresses.
 const PARTITIONS: u64 = 8;
 
 /// A port at which nothing of the cluster is.
@@ -68,9 +68,9 @@ impl Routed {
         said.lines().map(str::to_owned).collect()
     }
 
-    /// Waits until the router has a route for each partition of both keyspaces and each class.
+    /// Waits until the router has a route for each partition and each class.
     fn settle(&self) {
-        let wanted = usize::try_from(PARTITIONS).unwrap() * 2 * ContentClass::ALL.len();
+        let wanted = usize::try_from(PARTITIONS).unwrap() * ContentClass::ALL.len();
         let settled = wait(|| (self.routes().len() == wanted).then_some(()));
         assert!(settled.is_some(), "{:#?}", self.routes());
         let entries = self.lab.on("c0", || samples(self.switch, "keyway_content_entries"));

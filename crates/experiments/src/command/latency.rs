@@ -123,7 +123,7 @@ impl Args {
         figure::make_folder(&self.out)?;
         let size = UpOptions {
             sync: SyncPolicy::Never,
-            service: service(),
+            service: service(self.plane),
             admin: admin(LabHost::Controller),
             ..UpOptions::in_memory(self.nodes, 1, self.nodes.into())
         };
