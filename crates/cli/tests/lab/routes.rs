@@ -4,6 +4,8 @@
 use crate::metrics::samples;
 use crate::rack::{Lab, can_build};
 use crate::tests::MACHINE;
+use client::blocking::Client;
+use client::{Options, PutOptions};
 use lab::hammer::wait;
 use lab::namespace;
 use lab::process::pause;
@@ -196,7 +198,7 @@ fn requests_find_their_nodes_by_address_alone() {
     let routed = Routed::up();
     let ways = routed.ways();
     routed.reach(&ways);
-    // Those that have to do with the service address pass the switch's process, as ever.
+    // Multigets pass the switch's process, as ever.
     routed.lab.run(0, &["keyway", "put", "greeting", "hello"]).expect(0);
     let mget = routed.lab.run(0, &["keyway", "mget", "greeting", "fig", "--json"]).expect(1);
     assert!(mget.stdout.contains("hello"), "{mget:?}");
@@ -220,6 +222,50 @@ fn requests_find_their_nodes_by_address_alone() {
     next.end();
     assert_eq!(routed.routes(), [""; 0]);
     assert!(routed.on("sw", "ip -6 route show proto static").contains(foreign));
+}
+
+/// Clients ask at the addresses of keys. The switch's process sees nothing of it, and may be dead.
+#[test]
+fn clients_ask_at_the_addresses_of_keys_also_when_the_agent_is_dead() {
+    let _alone = MACHINE.lock().unwrap_or_else(PoisonError::into_inner);
+    if !can_build("clients_ask_at_the_addresses_of_keys_also_when_the_agent_is_dead") {
+        return;
+    }
+    let routed = Routed::up();
+    let service: SocketAddr = "[fd77::ff:1]:7700".parse().unwrap();
+    let connect = || Client::connect(&[service][..], Options::default()).expect("a socket");
+    let space = routed.lab.on("c0", || connect().keyspace("default").expect("it is there"));
+    let write_and_read_all = |value: &str| {
+        for key in (0..50).map(|number| format!("key-{number}")) {
+            let put = space.put(key.as_bytes(), value.as_bytes(), PutOptions::default());
+            put.into_result().expect("it is written");
+            let found = space.get(key.as_bytes()).into_result().expect("it is read");
+            assert_eq!(found.expect("it is there").value, value.as_bytes(), "{key}");
+        }
+    };
+    write_and_read_all("first");
+
+    // What is read much comes to have a route of its own, to the cache.
+    let cache = SocketAddr::new([10, 77, 3, 1].into(), routed.switch.port());
+    let hits = || {
+        let reads = routed.lab.on("c0", || samples(cache, "keyway_cache_reads"));
+        let hits = reads.into_iter().filter(|(labels, _)| labels.contains("\"hit\""));
+        hits.map(|(_, count)| count).sum::<u64>()
+    };
+    let cached = wait(|| {
+        (0..100).for_each(|_| drop(space.get(b"key-7").into_result().expect("it is read")));
+        (hits() > 100).then_some(())
+    });
+    assert!(cached.is_some(), "{} hits; {:#?}", hits(), routed.routes());
+    let alone = routed.routes().into_iter().filter(|it| it.contains(" via fd77::3:1 "));
+    assert!(alone.count() > 0, "{:#?}", routed.routes());
+    write_and_read_all("second");
+    let packets = routed.lab.on("c0", || samples(routed.switch, "keyway_switch_packets"));
+    let seen = |op: &str| packets.iter().find(|(labels, _)| labels.contains(op)).map(|it| *it.1);
+    assert_eq!((seen("\"get\""), seen("\"put\"")), (Some(0), Some(0)), "{packets:?}");
+
+    routed.kill_switch();
+    write_and_read_all("third");
 }
 
 /// TCP and ICMP between other hosts of the rack go through the router while it is under load.
