@@ -36,4 +36,4 @@ prerequisites-bench:
 	@sh tools/prerequisites.sh cc bpf network
 
 prerequisites-test:
-	@sh tools/prerequisites.sh cc bpf c++ network stores captures clients
+	@sh tools/prerequisites.sh cc bpf c++ network stores captures routers clients

@@ -3,9 +3,9 @@
 # links, `bpf`, clang for the switch in the kernel and what libbpf is built with, `c++`, with which
 # the fuzzer's runtime is built, `network`, the programs with which root builds networks, looks at
 # them and lets them fail, `stores`, those that nodes keep values in, controllers their state, and
-# the gateway is tested with, `captures`, what captures packets and looks at them, and `clients`,
-# the languages and libraries of the Redis clients that it is tested with, in target/clients.
-# Installs them on Debian and Ubuntu if it may; otherwise says exactly what to install and how. All
+# the gateway is tested with, `captures`, what captures packets and looks at them, `routers`, those
+# routers and switches of others that content routing is tested with, and `clients`, the languages
+# and libraries of the Redis clients that the gateway is tested with, in target/clients. Installs them on Debian and Ubuntu if it may; otherwise says exactly what to install and how. All
 # else cargo fetches.
 set -eu
 
@@ -103,6 +103,15 @@ captures() {
         echo 'Without tshark tests of the dissector are skipped: apt-get install tshark' >&2
 }
 
+# Without them tests say what they had to skip, and so they do for anybody but root.
+routers() {
+    [ "$(id -u)" = 0 ] || return 0
+    [ -x /usr/lib/frr/bgpd ] && command -v ovs-vsctl >/dev/null && return
+    install frr openvswitch-switch ||
+        echo 'Without FRR and Open vSwitch tests of content routing are skipped:' \
+            'apt-get install frr openvswitch-switch' >&2
+}
+
 # Without them tests say what they had to skip.
 clients() {
     { command -v go && command -v javac && command -v mvn && command -v node && command -v npm &&
@@ -163,7 +172,7 @@ at_least "$found" "$rust_needed" ||
 
 for needed in "$@"; do
     case $needed in
-        network | stores | captures | clients)
+        network | stores | captures | routers | clients)
             "$needed"
             continue
             ;;
