@@ -5,8 +5,9 @@
 # them and lets them fail, `stores`, those that nodes keep values in, controllers their state, and
 # the gateway is tested with, `captures`, what captures packets and looks at them, `routers`, those
 # routers and switches of others that content routing is tested with, and `clients`, the languages
-# and libraries of the Redis clients that the gateway is tested with, in target/clients. Installs them on Debian and Ubuntu if it may; otherwise says exactly what to install and how. All
-# else cargo fetches.
+# and libraries of the Redis clients that the gateway is tested with, in target/clients. Installs
+# them on Debian and Ubuntu if it may; otherwise says exactly what to install and how. All else
+# cargo fetches.
 set -eu
 
 rust_needed=$(sed -n 's/^rust-version = "\(.*\)"$/\1/p' Cargo.toml)
