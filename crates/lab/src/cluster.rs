@@ -185,7 +185,9 @@ mod tests {
 
     #[test]
     fn where_keys_have_addresses_members_have_ipv6() {
-        let cluster = Cluster { plane: Plane::Routes, ..cluster(EngineKind::Memory, None, 0) };
+        let cluster = cluster(EngineKind::Memory, None, 0);
+        let size = UpOptions { shards: 1, ..cluster.size.clone() };
+        let cluster = Cluster { plane: Plane::Routes, size, ..cluster };
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("cluster.toml");
         std::fs::write(&path, cluster.config(directory.path())).unwrap();

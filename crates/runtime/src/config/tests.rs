@@ -78,7 +78,7 @@ fn each_mistake_about_content_addresses_is_found() {
         (|it| it.nodes[1].listen.set_port(7801), "receives at the port that is there, 7800"),
         (|it| it.nodes[1].listen = "10.0.0.1:7800".parse().unwrap(), "need IPv6"),
         (|it| it.nodes[1].listen = "[fd00:6b77:1::5]:7800".parse().unwrap(), "outside of"),
-        (|it| it.nodes[0].shards = 2, "a node has one"),
+        (|it| it.nodes[0].shards = 2, "it has one, since"),
         (|it| it.keyspaces[0].partitions = Some(12), "a power of two"),
         (|it| it.content.as_mut().unwrap().port = 0, "choose a port"),
     ];

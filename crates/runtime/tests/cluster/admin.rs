@@ -31,7 +31,8 @@ const SWITCH_METRICS: [Metric; 17] = [
     metric::SWITCH_LEASED,
 ];
 
-const NODE_METRICS: [Metric; 41] = [
+const NODE_METRICS: [Metric; 42] = [
+    metric::NODE_BY_ADDRESS,
     metric::NODE_LOANS,
     metric::NODE_PARKED,
     metric::NODE_ROOM,

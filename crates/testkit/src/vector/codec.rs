@@ -50,6 +50,9 @@ struct Named {
     name: String,
     value: Option<u8>,
     bit: Option<u8>,
+    /// Of two flags with one bit, the one whose name is not written.
+    #[serde(default)]
+    overlay: bool,
 }
 
 impl Codec {
@@ -161,7 +164,7 @@ impl Codec {
         let number = bytes.iter().fold(0u128, |number, byte| number << 8 | u128::from(*byte));
         let set = |family: &str| {
             let flags = self.flags.iter().filter(|flags| flags.name == family);
-            let flags = flags.flat_map(|flags| &flags.values);
+            let flags = flags.flat_map(|flags| &flags.values).filter(|flag| !flag.overlay);
             let set = flags.filter(|flag| flag.bit.is_some_and(|bit| number >> bit & 1 == 1));
             Value::Array(set.map(|flag| Value::String(flag.name.clone())).collect())
         };
