@@ -212,8 +212,8 @@ impl<E> Context<'_, E> {
         (other.unwrap_or(self.out), self.engine)
     }
 
-    /// A client asked for this key, and was served. Where caches hold what is hot the controller can
-    /// do nothing about a burst, so it is not told at once.
+    /// A client asked for this key, and was served. Where caches hold what is hot, the controller
+    /// can do nothing about a burst, so it is not told at once.
     pub(crate) fn see_use(&mut self, of: &Keyspace, keyhash: u64, key: &[u8], how: Use) {
         if of.hot == HotPolicy::Cache {
             self.heat.see_hot(of.id, keyhash, key, how);
