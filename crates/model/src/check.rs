@@ -6,6 +6,7 @@ use crate::scope::Scope;
 use crate::story::Story;
 use stateright::{Checker, HasDiscoveries, Model};
 use std::collections::BTreeSet;
+use std::fmt;
 use std::hash::Hash;
 
 /// What became of one run.
@@ -19,6 +20,33 @@ pub struct Verdict<A> {
     pub broken: Option<(&'static str, Story<A>)>,
     /// What must be possible and was not.
     pub unreached: Vec<&'static str>,
+}
+
+impl<A: fmt::Display> Verdict<A> {
+    /// Says how large the scope of this name was.
+    ///
+    /// # Panics
+    ///
+    /// With the story if a promise is broken, and with what was never reached if that must be
+    /// possible.
+    pub fn assert_holds(&self, name: &str) {
+        println!("{name}: {} states, {} steps", self.states, self.steps);
+        if let Some((promise, story)) = &self.broken {
+            panic!("{name}: not so: {promise}\n{story}");
+        }
+        assert!(self.unreached.is_empty(), "never in {name}: {:?}", self.unreached);
+    }
+
+    /// Tells the story in which this bug breaks a promise.
+    ///
+    /// # Panics
+    ///
+    /// If it breaks none.
+    pub fn assert_broken_by(&self, bug: impl fmt::Debug) {
+        let found = self.broken.as_ref();
+        let (promise, story) = found.unwrap_or_else(|| panic!("{bug:?} is not found"));
+        println!("{bug:?}: not so after {} steps: {promise}\n{story}", story.0.len());
+    }
 }
 
 /// Visits every state of a scope.

@@ -1,15 +1,12 @@
 //! What a member holds is compared before it is believed: every state within the bounds keeps what
 //! was acknowledged, and every broken rule loses some of it.
 
-mod holds;
-
-use holds::assert_holds;
 use model::{ReturnBug, ReturnScope, exhaust_returns, hunt_return};
 
 #[test]
 fn whatever_is_put_back_nothing_older_is_shown() {
     for scope in ReturnScope::everyday() {
-        assert_holds(scope.name, exhaust_returns(scope, None));
+        exhaust_returns(scope, None).assert_holds(scope.name);
     }
 }
 
