@@ -1,7 +1,7 @@
 //! Who sent a read here: the switch, or a client to the content address of the key.
 
 use cluster::{CacheTables, ContentRouting, KeyspaceId, Match};
-use wire::{ContentClass, DropReason, Endpoint, Header, hop_flag};
+use wire::{ContentClass, DropReason, Endpoint, Header, Op};
 
 /// Whoever asks, and is answered.
 #[derive(Clone, Copy, Debug)]
@@ -19,11 +19,10 @@ impl Asker {
         from: Endpoint,
         header: &Header,
     ) -> Result<Self, DropReason> {
-        let unstamped = hop_flag::DIRECT | hop_flag::BY_ADDRESS;
         let keyspace = KeyspaceId(header.keyspace);
         let keyspace = tables.keyspaces.iter().find(|it| it.id == keyspace);
         match keyspace.and_then(|it| it.content) {
-            Some(content) if header.hop_flags & unstamped == unstamped => {
+            Some(content) if ContentClass::of_header(Op::Get, header).is_some() => {
                 Ok(Self::Client(from, content))
             }
             _ if from == tables.switch => Ok(Self::Switch(from)),
@@ -37,7 +36,7 @@ impl Asker {
         match self {
             Self::Switch(_) => header,
             Self::Client(client, _) => {
-                let hop_flags = hop_flag::DIRECT | hop_flag::BY_ADDRESS;
+                let hop_flags = wire::CONTENT_HOP_FLAGS;
                 let (reply_addr, reply_port) = (client.addr, client.port);
                 Header { hop_flags, reply_addr, reply_port, chain_len: 0, ..header }
             }

@@ -1,6 +1,6 @@
 //! Content routing: keys have addresses, and whoever routes by addresses brings requests to nodes.
 
-use crate::{Keyspace, KeyspaceId, Map, Match, Partition};
+use crate::{Keyspace, KeyspaceId, Map, Match, NodeId, Partition};
 use serde::{Deserialize, Serialize};
 use std::net::Ipv6Addr;
 use wire::{ContentClass, Endpoint, ServicePrefix};
@@ -13,6 +13,17 @@ pub struct ContentRouting {
     pub prefix: ServicePrefix,
     /// The UDP port of all of them, at which every node and cache receives.
     pub port: u16,
+}
+
+impl Partition {
+    /// The node that requests of this class go to.
+    #[must_use]
+    pub fn asked(&self, class: ContentClass) -> Option<NodeId> {
+        match class {
+            ContentClass::Read | ContentClass::ReadAtHome => self.tail(),
+            ContentClass::Write => self.head(),
+        }
+    }
 }
 
 impl ContentRouting {

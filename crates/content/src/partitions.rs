@@ -50,23 +50,17 @@ pub(crate) fn prefixes(
     let nodes: BTreeMap<NodeId, &NodeSpec> = tables.reachable().map(|it| (it.id, it)).collect();
     let (mut prefixes, mut unroutable) = (BTreeMap::new(), Vec::new());
     for partition in &tables.partitions {
-        let (tail, head) = (partition.tail(), partition.head());
-        let ways = [
-            (ContentClass::Read, tail),
-            (ContentClass::ReadAtHome, tail),
-            (ContentClass::Write, head),
-        ];
-        let mut add = |class, node: Option<NodeId>| {
+        let mut add = |class| {
             let addresses = service.keyspace(partition.keyspace.0).ok_or(Why::Keyspace)?;
             let (first, last) = (partition.first.0, partition.last.0);
             let prefix = addresses.of_interval(class, first, last).ok_or(Why::Bounds)?;
-            let Some(node) = node.and_then(|id| nodes.get(&id)) else { return Ok(()) };
+            let node = partition.asked(class).and_then(|id| nodes.get(&id));
+            let Some(node) = node else { return Ok(()) };
             let via = ipv6(node.endpoint).ok_or(Why::Address(node.id))?;
             prefixes.insert(prefix, via);
             Ok(())
         };
-        let done = ways.into_iter().try_for_each(|(class, node)| add(class, node));
-        if let Err(why) = done {
+        if let Err(why) = ContentClass::ALL.into_iter().try_for_each(&mut add) {
             let (partition, keyspace) = (partition.id, partition.keyspace);
             unroutable.push(Unroutable { partition, keyspace, why });
         }

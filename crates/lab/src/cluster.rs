@@ -52,6 +52,15 @@ pub fn listen(place: LabHost, plane: Plane) -> SocketAddr {
 const SEED: u64 = 0x6b65_7977_6179;
 
 impl Cluster {
+    /// A cluster that keeps all it has in memory, of nodes with one shard each.
+    pub fn in_memory(rack: Rack, plane: Plane) -> Self {
+        let size = UpOptions {
+            sync: SyncPolicy::Never,
+            ..UpOptions::in_memory(rack.nodes, 1, rack.nodes.into())
+        };
+        Self { rack, plane, size, node_rate: None, slow_nodes: 0 }
+    }
+
     /// The configuration; what has no directory of its own is kept in `state`.
     pub fn config(&self, state: &Path) -> String {
         let UpOptions { replicas, partitions, switch_threads, data, .. } = &self.size;

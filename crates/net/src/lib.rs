@@ -8,6 +8,7 @@
 mod inbound;
 mod outbound;
 mod overflow;
+mod row;
 mod socket;
 #[cfg(test)]
 mod tests;

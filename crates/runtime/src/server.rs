@@ -391,7 +391,7 @@ pub(crate) fn open_sockets(
     shards: u16,
 ) -> Result<Vec<Socket>, StartError> {
     let role = format!("{role}, with {shards} ports from there on,");
-    NodeDriver::bind(listen, shards).map_err(|why| StartError::Bind { role, at: listen, why })
+    Socket::bind_row(listen, shards).map_err(|why| StartError::Bind { role, at: listen, why })
 }
 
 /// Binds the socket of a role that receives at content addresses.

@@ -90,11 +90,9 @@ impl Routes {
                 continue;
             };
             for class in ContentClass::ALL {
-                let is_write = class == ContentClass::Write;
-                let node = if is_write { partition.head() } else { partition.tail() };
                 let (first, last) = (partition.first.0, partition.last.0);
                 let prefix = addresses.of_interval(class, first, last);
-                if let (Some(prefix), Some(node)) = (prefix, node) {
+                if let (Some(prefix), Some(node)) = (prefix, partition.asked(class)) {
                     wanted.insert(prefix, node_spec(node.0, 1).endpoint);
                 }
             }

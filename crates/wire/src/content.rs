@@ -10,7 +10,7 @@
 
 use crate::layout::{
     CONTENT_CLASS_BITS, CONTENT_KEYSPACE_BITS, CONTENT_MATCH_BITS, CONTENT_PREFIX_BITS,
-    ContentClass, Op, flag,
+    ContentClass, Header, Op, flag, hop_flag,
 };
 use core::fmt;
 use core::net::Ipv6Addr;
@@ -120,7 +120,22 @@ impl ContentClass {
             _ => None,
         }
     }
+
+    /// That of the address that this request was sent to, or that this reply comes from. `None` if
+    /// that is no content address.
+    #[must_use]
+    pub const fn of_header(op: Op, header: &Header) -> Option<Self> {
+        if header.hop_flags & CONTENT_HOP_FLAGS == CONTENT_HOP_FLAGS {
+            Self::of(op, header.flags)
+        } else {
+            None
+        }
+    }
 }
+
+/// The hop flags of requests to content addresses, and of their replies: nobody has stamped them,
+/// and they pass no switch.
+pub const CONTENT_HOP_FLAGS: u8 = hop_flag::DIRECT | hop_flag::BY_ADDRESS;
 
 /// What a content address says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -42,7 +42,8 @@ pub use big::PartKey;
 pub use body::{Body, Entry, Expect, MgetEntries, MgetKey, MgetKeys, New, RangeEntries};
 pub use cache::{CACHE_RULES_MAX, CacheMessage, CacheReports, CacheRule, CacheRules};
 pub use content::{
-    AddressPrefix, ContentAddress, KeyspaceAddresses, NoServicePrefix, ServicePrefix, match_bits,
+    AddressPrefix, CONTENT_HOP_FLAGS, ContentAddress, KeyspaceAddresses, NoServicePrefix,
+    ServicePrefix, match_bits,
 };
 pub use copy::{CopyEntries, CopyEntry};
 pub use durable::{DURABLE_MAX, DurableVersions};

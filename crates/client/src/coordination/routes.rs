@@ -182,7 +182,7 @@ fn stamp_direct(header: &mut [u8; HEADER_LEN], reply_to: Endpoint) {
 
 /// Says that nobody has stamped it: it goes to the content address of its key.
 pub(crate) fn stamp_address(header: &mut [u8; HEADER_LEN]) {
-    header.set_hop_flags(hop_flag::DIRECT | hop_flag::BY_ADDRESS);
+    header.set_hop_flags(wire::CONTENT_HOP_FLAGS);
 }
 
 /// Takes off what was stamped: a switch stamps it anew.

@@ -2,9 +2,9 @@
 
 use super::*;
 use cluster::{ContentRouting, Match};
-use wire::{ContentClass, ContentRoutingBody, DescribeReplyBody, flag, hop_flag};
+use wire::{ContentClass, ContentRoutingBody, DescribeReplyBody, flag};
 
-const BY_ADDRESS: u8 = hop_flag::DIRECT | hop_flag::BY_ADDRESS;
+const BY_ADDRESS: u8 = wire::CONTENT_HOP_FLAGS;
 
 fn content() -> ContentRouting {
     ContentRouting { prefix: "fd00:6b77:1::/48".parse().expect("a service prefix"), port: 7800 }

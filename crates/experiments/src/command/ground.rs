@@ -7,12 +7,10 @@ use cluster::HotPolicy;
 use console::exit::Failure;
 use console::note;
 use console::parse;
-use lab::cluster::{Cluster, admin, service};
+use lab::cluster::Cluster;
 use lab::name::Name;
 use lab::plane::Plane;
-use lab::rack::{LabHost, NODES_MAX, Rack};
-use runtime::store::SyncPolicy;
-use runtime::up::UpOptions;
+use lab::rack::{NODES_MAX, Rack};
 use std::num::NonZero;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -127,14 +125,9 @@ impl Ground {
             return Err(Failure::usage(format!("--replicas: 1 to {most}, each on its own node")));
         }
         figure::make_folder(&self.out)?;
-        let size = UpOptions {
-            sync: SyncPolicy::Never,
-            service: service(plane),
-            admin: admin(LabHost::Controller),
-            ..UpOptions::in_memory(nodes, 1, nodes.into())
-        };
         let rack = Rack { lab: self.lab.name.clone(), nodes, caches, clients: 1 };
-        let cluster = Cluster { rack, plane, size, node_rate: Some(node_rate), slow_nodes };
+        let node_rate = Some(node_rate);
+        let cluster = Cluster { node_rate, slow_nodes, ..Cluster::in_memory(rack, plane) };
         Site::with(cluster, keys, job)
     }
 

@@ -9,12 +9,10 @@ use console::exit::{Failure, Verdict};
 use console::note;
 use console::parse;
 use console::shared::Shared;
-use lab::cluster::{Cluster, admin, service};
+use lab::cluster::Cluster;
 use lab::name::Name;
 use lab::plane::Plane;
-use lab::rack::{LabHost, NODES_MAX, Rack};
-use runtime::store::SyncPolicy;
-use runtime::up::UpOptions;
+use lab::rack::{NODES_MAX, Rack};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -121,14 +119,8 @@ impl Args {
     /// Carries the command out.
     pub fn run(self, shared: &Shared) -> Result<Verdict, Failure> {
         figure::make_folder(&self.out)?;
-        let size = UpOptions {
-            sync: SyncPolicy::Never,
-            service: service(self.plane),
-            admin: admin(LabHost::Controller),
-            ..UpOptions::in_memory(self.nodes, 1, self.nodes.into())
-        };
         let rack = Rack { lab: self.lab.name.clone(), nodes: self.nodes, caches: 1, clients: 1 };
-        let cluster = Cluster { rack, plane: self.plane, size, node_rate: None, slow_nodes: 0 };
+        let cluster = Cluster::in_memory(rack, self.plane);
         let seen = Site::with(cluster, self.keys, |site| self.measure(site))?;
         let made = self.figure(&seen);
         figure::show(&made, &self.out, "lab-latency", shared.json)?;

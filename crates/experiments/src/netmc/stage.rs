@@ -24,8 +24,6 @@ use lab::rack::{LabHost, Rack};
 use lab::{network, state};
 use runtime::clock::Clock;
 use runtime::config::EngineKind;
-use runtime::store::SyncPolicy;
-use runtime::up::UpOptions;
 use std::net::SocketAddr;
 use std::num::NonZero;
 use std::sync::Arc;
@@ -248,16 +246,13 @@ impl Setup {
     fn cluster(&self) -> Cluster {
         let Self { lab, plane, nodes, node_rate, redis } = self.clone();
         let directory = state::directory(&lab).join(REDIS);
-        let size = UpOptions {
-            engine: if redis { EngineKind::Redis } else { EngineKind::Memory },
-            backends: if redis { redis::backends(nodes, &directory) } else { Vec::new() },
-            sync: SyncPolicy::Never,
-            service: service(plane),
-            admin: admin(LabHost::Controller),
-            ..UpOptions::in_memory(nodes, 1, nodes.into())
-        };
         let rack = Rack { lab, nodes, caches: 0, clients: CLIENTS + 1 };
-        Cluster { rack, plane, size, node_rate, slow_nodes: 0 }
+        let mut cluster = Cluster { node_rate, ..Cluster::in_memory(rack, plane) };
+        if redis {
+            cluster.size.engine = EngineKind::Redis;
+            cluster.size.backends = redis::backends(nodes, &directory);
+        }
+        cluster
     }
 }
 

@@ -63,7 +63,7 @@ impl Replica {
         header: &Header,
         key: &[u8],
     ) {
-        let past = header.hop_flags & (hop_flag::DIRECT | hop_flag::BY_ADDRESS) == hop_flag::DIRECT;
+        let past = header.hop_flags & wire::CONTENT_HOP_FLAGS == hop_flag::DIRECT;
         let to_tail = header.flags & flag::AT_HOME != 0 || past;
         if keyspace.hot != HotPolicy::Cache || to_tail {
             return;

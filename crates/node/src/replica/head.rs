@@ -239,7 +239,7 @@ impl Replica {
         };
         let fixed = self.behind_batches(ctx, key, fixed);
         let mut header = Header {
-            hop_flags: request.hop_flags & (hop_flag::DIRECT | hop_flag::BY_ADDRESS),
+            hop_flags: request.hop_flags & wire::CONTENT_HOP_FLAGS,
             partition: self.member.id().0,
             epoch: self.member.epoch().0,
             bitmap: 0,

@@ -23,9 +23,8 @@ impl Lookup<'_> {
     /// partitions alone, and as they are now. What lies in none of them is stamped for partition 0,
     /// which nobody has.
     pub(crate) fn stamp(&self, op: Op, request: &Header) -> Header {
-        let own = hop_flag::DIRECT | hop_flag::BY_ADDRESS;
         let unstamped = Header {
-            hop_flags: request.hop_flags & (own | hop_flag::MISSED),
+            hop_flags: request.hop_flags & (wire::CONTENT_HOP_FLAGS | hop_flag::MISSED),
             partition: 0,
             epoch: 0,
             chain: Default::default(),

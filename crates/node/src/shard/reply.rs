@@ -64,15 +64,13 @@ fn said_in_address(op: Op, request: &Header) -> u8 {
 /// Whether a request came to the content address of its key, stamped by nobody; or a reply is to
 /// one.
 pub(crate) fn came_by_address(op: Op, header: &Header) -> bool {
-    let both = hop_flag::DIRECT | hop_flag::BY_ADDRESS;
-    header.hop_flags & both == both && ContentClass::of(op, header.flags).is_some()
+    ContentClass::of_header(op, header).is_some()
 }
 
 /// Where this node's reply comes from, if not from the node's own address: from where the request
 /// went to, so that it passes whoever lets only answers pass.
 pub(crate) fn reply_source(reply: &Header, directory: &ClusterView) -> Option<Endpoint> {
-    let op = Op::from_wire(reply.op).filter(|op| came_by_address(*op, reply))?;
-    let class = ContentClass::of(op, reply.flags)?;
+    let class = ContentClass::of_header(Op::from_wire(reply.op)?, reply)?;
     let keyspace = directory.keyspace(KeyspaceId(reply.keyspace))?;
     keyspace.content_address(class, Match(reply.match_value))
 }

@@ -2,10 +2,9 @@
 
 use super::*;
 use cluster::{CacheId, CacheSpec, ContentRouting};
-use wire::{ContentClass, hop_flag};
+use wire::{CONTENT_HOP_FLAGS, ContentClass, hop_flag};
 
 const CLIENT_AT: u16 = 33;
-const BY_ADDRESS: u8 = hop_flag::DIRECT | hop_flag::BY_ADDRESS;
 
 fn content() -> ContentRouting {
     ContentRouting { prefix: "fd00:6b77:1::/48".parse().expect("a service prefix"), port: 7800 }
@@ -42,7 +41,7 @@ impl Chain {
         let stamped = self.stamped(op, key, seq);
         let nothing = Header { partition: 0, epoch: 0, chain_len: 0, ..stamped };
         let (chain, reply_addr, reply_port) = ([0; 16], [0; 16], 0);
-        Header { hop_flags: BY_ADDRESS, chain, reply_addr, reply_port, ..nothing }
+        Header { hop_flags: CONTENT_HOP_FLAGS, chain, reply_addr, reply_port, ..nothing }
     }
 
     /// Brings it to a node; gives what the node answers, if it goes to no other node.
@@ -185,7 +184,7 @@ fn nothing_is_served_without_the_lease_for_it_which_is_always_wanted() {
 fn a_miss_is_answered_to_the_client_from_the_address_that_it_asked() {
     let mut chain = Chain::by_address(1);
     chain.put_by_address(b"k");
-    let hop_flags = BY_ADDRESS | hop_flag::MISSED;
+    let hop_flags = CONTENT_HOP_FLAGS | hop_flag::MISSED;
     let asked = chain.unstamped(Op::Get, b"k");
     let client = port(44);
     let (reply_addr, reply_port) = (client.addr, client.port);

@@ -1,6 +1,5 @@
 //! A storage node: one machine, one engine, one port and one thread per shard.
 
-mod binding;
 mod engine;
 mod limits;
 mod refusing;
@@ -33,7 +32,6 @@ use node::{Node, NodeConfig, TrackerConfig};
 use refusing::Refusing;
 use snapshot::join;
 use std::io;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use syncer::Syncer;
@@ -189,16 +187,6 @@ impl NodeDriver {
             leaving: self.leaving.clone(),
             overflow: self.overflow.clone(),
         }
-    }
-
-    /// Binds the sockets of a node: `shards` consecutive ports from `listen` on, or wherever there
-    /// is room if its port is 0.
-    ///
-    /// # Errors
-    ///
-    /// If a port is taken or does not exist.
-    pub fn bind(listen: SocketAddr, shards: u16) -> io::Result<Vec<Socket>> {
-        binding::bind(listen, shards)
     }
 }
 

@@ -95,9 +95,9 @@ impl World {
     fn check_source(&mut self, from: Endpoint, bytes: &[u8]) {
         let Some(header) = bytes.first_chunk().map(Header::read) else { return };
         let Some(op) = Op::from_wire(header.op) else { return };
-        let both = hop_flag::DIRECT | hop_flag::BY_ADDRESS;
-        let by_address = header.hop_flags & both == both && Code::says_decided(header.code);
-        let Some(class) = ContentClass::of(op, header.flags).filter(|_| by_address) else { return };
+        let decided = Code::says_decided(header.code);
+        let class = ContentClass::of_header(op, &header).filter(|_| decided);
+        let Some(class) = class else { return };
         let (keyspace, at) = (KeyspaceId(header.keyspace), Match(header.match_value));
         self.stats.by_address += 1;
         let asked = content_routing().endpoint(class, keyspace, at);

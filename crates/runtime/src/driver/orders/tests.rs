@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::driver::{NodeDriver, NodeLimits, SwitchDriver};
+use crate::net::Socket;
 use cluster::{
     ClusterId, Epoch, HotOrder, Incarnation, Keyspace, KeyspaceKind, Leader, Lease, NodeId,
     PartitionId, StoreId, SwitchTables, Term,
@@ -13,7 +14,7 @@ const INCARNATION: Incarnation = Incarnation(7);
 const STORES: [StoreId; 2] = [StoreId(1), StoreId(2)];
 
 fn start_node() -> NodeDriver {
-    let sockets = NodeDriver::bind("127.0.0.1:0".parse().unwrap(), 2).unwrap();
+    let sockets = Socket::bind_row("127.0.0.1:0".parse().unwrap(), 2).unwrap();
     let engines = STORES.map(MemoryEngine::new).into();
     NodeDriver::start(NodeId(1), INCARNATION, sockets, engines, NodeLimits::default()).unwrap()
 }
@@ -288,7 +289,7 @@ fn a_member_that_has_ended_says_so() {
 #[test]
 fn one_shard_without_its_memory_makes_another_node() {
     let first = start_node().handle().store();
-    let sockets = NodeDriver::bind("127.0.0.1:0".parse().unwrap(), 2).unwrap();
+    let sockets = Socket::bind_row("127.0.0.1:0".parse().unwrap(), 2).unwrap();
     let engines = [StoreId(1), StoreId(3)].map(MemoryEngine::new).into();
     let driver =
         NodeDriver::start(NodeId(1), INCARNATION, sockets, engines, NodeLimits::default()).unwrap();
