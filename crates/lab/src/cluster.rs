@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use std::net::SocketAddr;
 use std::num::NonZero;
 use std::path::Path;
-use wire::{AddressPrefix, ServicePrefix};
+use wire::ServicePrefix;
 
 const SERVICE_PORT: u16 = wire::PORT;
 /// Of all admin servers: each has a host of its own.
@@ -34,8 +34,8 @@ pub fn service(plane: Plane) -> SocketAddr {
 }
 
 /// What the addresses of keys begin with.
-pub fn content() -> AddressPrefix {
-    ServicePrefix::new(CONTENT).expect("it is one").addresses()
+pub fn content() -> ServicePrefix {
+    ServicePrefix::new(CONTENT).expect("it is one")
 }
 
 /// Where the admin server of a role is.

@@ -11,7 +11,7 @@ use crate::tool::{ip, run};
 use anyhow::{Context, Result, anyhow};
 use std::fmt::Write as _;
 use std::fs;
-use wire::{AddressPrefix, CONTENT_CLASS_BITS, ContentClass};
+use wire::ContentClass;
 
 /// Namespaces of this rack that are there already: somebody else's, or left behind.
 pub fn existing(rack: &Rack) -> Vec<String> {
@@ -180,8 +180,8 @@ fn host_link_6(place: LabHost) -> String {
          route add default via {service} dev eth0 onlink src {address}\n"
     );
     let own = match place {
-        LabHost::Node(_) => Some(content()),
-        LabHost::Cache(_) => Some(content_of(ContentClass::Read)),
+        LabHost::Node(_) => Some(content().addresses()),
+        LabHost::Cache(_) => Some(content().class(ContentClass::Read)),
         LabHost::Switch | LabHost::Controller | LabHost::Client(_) => None,
     };
     if let Some(own) = own {
@@ -190,22 +190,14 @@ fn host_link_6(place: LabHost) -> String {
     text
 }
 
-/// The addresses of keys for requests of one class.
-fn content_of(class: ContentClass) -> AddressPrefix {
-    let all = content();
-    let len = all.len + u8::try_from(CONTENT_CLASS_BITS).expect("a few");
-    let class = u128::from(class as u8) << (u128::BITS - u32::from(len));
-    AddressPrefix { addr: (u128::from(all.addr) | class).into(), len }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn a_cache_has_the_addresses_by_which_keys_are_read_and_no_others() {
-        assert_eq!(content_of(ContentClass::Read).to_string(), "fd77:1:0:1000::/52");
-        assert_eq!(content_of(ContentClass::Write).to_string(), "fd77:1:0:3000::/52");
+        assert_eq!(content().class(ContentClass::Read).to_string(), "fd77:1:0:1000::/52");
+        assert_eq!(content().class(ContentClass::Write).to_string(), "fd77:1:0:3000::/52");
         let lines = [LabHost::Node(1), LabHost::Cache(1), LabHost::Client(1)].map(host_link_6);
         let local = lines.map(|it| it.lines().find(|it| it.contains("local")).map(str::to_owned));
         let [node, cache, client] = local;
