@@ -11,7 +11,7 @@ use machine::Instant;
 use queue::Queue;
 use std::collections::VecDeque;
 use std::time::Duration;
-use wire::{CACHE_RULES_MAX, CacheRule};
+use wire::{CACHE_RULES_FIT, CacheRule};
 
 /// How many rules a switch may be told to change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -138,7 +138,7 @@ impl Rules {
             return None;
         }
         self.count_allowed(now);
-        let room = CACHE_RULES_MAX.saturating_sub(self.told.len());
+        let room = CACHE_RULES_FIT.saturating_sub(self.told.len());
         for _ in 0..room {
             let Some(change) = self.next_change(now) else { break };
             self.told.push_back(change);
@@ -146,7 +146,7 @@ impl Rules {
         self.told_at = now;
         let busy = !self.told.is_empty() || !self.to_add.is_empty();
         self.next = now + if busy { TELL_EVERY } else { ALIVE_EVERY };
-        let changes = self.told.iter().take(CACHE_RULES_MAX).copied().collect();
+        let changes = self.told.iter().take(CACHE_RULES_FIT).copied().collect();
         Some((self.stream, self.first, changes))
     }
 

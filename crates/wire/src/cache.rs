@@ -176,8 +176,11 @@ pub struct CacheRules<'a> {
     bytes: &'a [u8],
 }
 
-/// Changes that one CACHE_RULES can name.
-pub const CACHE_RULES_MAX: usize = (DATAGRAM_MAX - HEADER_LEN) / CacheRulePlacedBody::LEN;
+/// Changes that one CACHE_RULES can name, if none of them says where the key lies.
+pub const CACHE_RULES_MAX: usize = (DATAGRAM_MAX - HEADER_LEN) / CacheRuleBody::LEN;
+
+/// Changes that one CACHE_RULES has room for, whatever they say.
+pub const CACHE_RULES_FIT: usize = (DATAGRAM_MAX - HEADER_LEN) / CacheRulePlacedBody::LEN;
 
 impl<'a> CacheRules<'a> {
     fn parse(bytes: &'a [u8]) -> Option<Self> {

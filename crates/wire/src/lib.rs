@@ -40,7 +40,9 @@ pub use batch::{ChainStep, ChainSteps, Change, Condition, Step, Steps, push_step
 pub use between::{Found, may_be_delegated};
 pub use big::PartKey;
 pub use body::{Body, Entry, Expect, MgetEntries, MgetKey, MgetKeys, New, RangeEntries};
-pub use cache::{CACHE_RULES_MAX, CacheMessage, CacheReports, CacheRule, CacheRules};
+pub use cache::{
+    CACHE_RULES_FIT, CACHE_RULES_MAX, CacheMessage, CacheReports, CacheRule, CacheRules,
+};
 pub use content::{
     AddressPrefix, CONTENT_HOP_FLAGS, ContentAddress, KeyspaceAddresses, NoServicePrefix,
     ServicePrefix, match_bits,
