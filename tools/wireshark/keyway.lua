@@ -135,8 +135,8 @@ local BITS = {
     { name = "OLD", bit = 5, ops = nil },
     { name = "CROWDED", bit = 6, ops = nil },
     { name = "MISSED", bit = 7, ops = nil },
-    { name = "CUT", bit = 1, ops = nil },
-    { name = "BY_ADDRESS", bit = 1, ops = nil },
+    { name = "CUT", bit = 1, ops = { [0x07] = true, [0x87] = true } },
+    { name = "BY_ADDRESS", bit = 1, ops = { [0x01] = true, [0x81] = true, [0x02] = true, [0x82] = true, [0x03] = true, [0x83] = true, [0x04] = true, [0x84] = true, [0x05] = true, [0x85] = true, [0x09] = true, [0x89] = true, [0x0a] = true, [0x40] = true, [0x51] = true } },
   },
 }
 

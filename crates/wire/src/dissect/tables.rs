@@ -47,8 +47,12 @@ static HOP_FLAG: [Flag; 9] = [
     Flag { name: "OLD", bit: 5, ops: &[] },
     Flag { name: "CROWDED", bit: 6, ops: &[] },
     Flag { name: "MISSED", bit: 7, ops: &[] },
-    Flag { name: "CUT", bit: 1, ops: &[] },
-    Flag { name: "BY_ADDRESS", bit: 1, ops: &[] },
+    Flag { name: "CUT", bit: 1, ops: &[7, 135] },
+    Flag {
+        name: "BY_ADDRESS",
+        bit: 1,
+        ops: &[1, 129, 2, 130, 3, 131, 4, 132, 5, 133, 9, 137, 10, 64, 81],
+    },
 ];
 
 pub(super) static HEADER: [Field; 42] = [

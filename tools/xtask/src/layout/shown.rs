@@ -187,12 +187,15 @@ impl Layout {
             || opposite
     }
 
-    /// No operation has two flags of one bit.
+    /// No operation has two flags of one bit; a flag that names no operation is of all.
     fn check_flags(&self) -> Result<()> {
+        let every = self.families.iter().find(|family| family.name == "op");
+        let every: Vec<_> = every.iter().flat_map(|it| &it.values).map(|op| op.value).collect();
         let mut taken = BTreeMap::new();
         for set in &self.flags {
             for flag in &set.values {
-                for op in self.numbers("op", &flag.ops).with_context(|| flag.name.clone())? {
+                let named = self.numbers("op", &flag.ops).with_context(|| flag.name.clone())?;
+                for op in if named.is_empty() { every.clone() } else { named } {
                     let other = taken.insert((&set.name, flag.bit, op), &flag.name);
                     ensure!(other.is_none(), "an operation has {} and {other:?}", flag.name);
                 }
