@@ -1,6 +1,6 @@
 //! Keyspaces, and what a key looks like to a switch.
 
-use crate::{ContentRouting, HotPolicy, KeyspaceId, Match};
+use crate::{Capabilities, ContentRouting, HotPolicy, KeyspaceId, Match};
 use serde::{Deserialize, Serialize};
 use wire::{ContentClass, Endpoint, PartKey};
 use xxhash_rust::xxh3::{xxh3_64_with_seed, xxh3_128_with_seed};
@@ -62,11 +62,17 @@ impl Keyspace {
         xxh3_64_with_seed(key, self.seed ^ u64::from(self.id.0).rotate_left(48))
     }
 
+    /// What those can do for sure that requests about one of its keys come past.
+    #[must_use]
+    pub fn capabilities(&self) -> Capabilities {
+        if self.content.is_some() { Capabilities::ADDRESSES } else { Capabilities::PROGRAM }
+    }
+
     /// Whether nodes beside the tail may have copies of its hot keys: somebody must choose among
-    /// them on the way, who knows how new they are. Whoever routes by addresses alone does not.
+    /// them on the way.
     #[must_use]
     pub fn copies_hot_keys(&self) -> bool {
-        self.hot.copies() && self.content.is_none()
+        self.hot.copies() && self.capabilities().directory
     }
 
     /// The content address for what is wanted of a key, if there is one.

@@ -15,6 +15,7 @@ mod map;
 mod mutant;
 mod numbers;
 mod order;
+mod plane;
 mod range_table;
 mod record;
 mod resources;
@@ -42,8 +43,11 @@ pub use map::{Away, Making, Map, MapError, NodeSpec, Origin, Partition, Returned
 pub use mutant::{MUTANTS, MaybeMutant, Mutant};
 pub use numbers::is_plausible_revision;
 pub use order::{
-    Assignment, CopyProgress, Install, InstallError, Member, MemberReport, NodeReport, Order,
-    PartitionCount, Report, Settled, SwitchControl, SwitchCounters, SwitchTables,
+    Assignment, CopyProgress, Install, Member, MemberReport, NodeReport, Order, Report, Settled,
+    SwitchTables,
+};
+pub use plane::{
+    Capabilities, ContentReport, InstallError, PartitionCount, SwitchControl, SwitchCounters,
 };
 pub use range_table::{RangeTable, Span};
 pub use record::{NodeRecord, ShardRecord, SwitchRecord};

@@ -4,10 +4,10 @@
 //! harm: members install the newest they have seen and report its revision.
 
 use crate::{
-    CacheId, CacheReport, CacheSpec, CacheTables, ClockAhead, ClockOrder, ClusterId, Epoch,
-    HotCount, HotKey, HotOrder, Incarnation, Keyspace, Leader, Lease, NodeId, NodeSpec, Partition,
-    PartitionId, PartitionSample, Resources, StoreId, Stored, Verification, VerifyOrder, Versions,
-    text,
+    CacheId, CacheReport, CacheSpec, CacheTables, ClockAhead, ClockOrder, ClusterId, Epoch, HotKey,
+    HotOrder, Incarnation, Keyspace, Leader, Lease, NodeId, NodeSpec, Partition, PartitionId,
+    PartitionSample, Resources, StoreId, Stored, SwitchCounters, Verification, VerifyOrder,
+    Versions, text,
 };
 use machine::Instant;
 use serde::{Deserialize, Serialize};
@@ -402,98 +402,3 @@ pub struct CopyProgress {
     /// Bytes sent so far, without those sent again.
     pub bytes: u64,
 }
-
-/// A switch's counters since it started.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SwitchCounters {
-    /// Revision of the installed tables; 0 for none.
-    pub revision: Revision,
-    /// The cluster that it follows: that of the first tables it was given. It takes no orders of
-    /// another one before it is started anew.
-    #[serde(default)]
-    pub cluster: Option<ClusterId>,
-    /// Packets that came in.
-    pub packets: u64,
-    /// Packets that went out.
-    pub emitted: u64,
-    /// Packets dropped.
-    pub dropped: u64,
-    /// Load of each partition.
-    pub partitions: Vec<PartitionCount>,
-    /// Revision of the installed order of hot keys; 0 for none, also after the switch had to
-    /// forget it.
-    #[serde(default)]
-    pub hot_revision: Revision,
-    /// Load of each hot key.
-    #[serde(default)]
-    pub hot: Vec<HotCount>,
-    /// Whether this kind of switch can let writes of hot keys go anywhere.
-    #[serde(default)]
-    pub delegates: bool,
-    /// Whether it has been asked to end, and waits for another one to take over.
-    #[serde(default)]
-    pub leaving: bool,
-}
-
-/// Load of one partition.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PartitionCount {
-    /// Which.
-    pub partition: PartitionId,
-    /// GETs, MGET keys and RANGE pieces that matched it.
-    pub reads: u64,
-    /// Writes that matched it.
-    pub writes: u64,
-}
-
-/// How the controller fills any kind of switch; which kind it is, nobody else knows.
-pub trait SwitchControl {
-    /// Replaces all tables at once: every packet sees the old ones or the new ones, whole. Older
-    /// revisions than the installed one are ignored, and so are tables, hot keys and leases of
-    /// another cluster than that of the first tables.
-    ///
-    /// # Errors
-    ///
-    /// If the switch cannot hold them; it then keeps what it had.
-    fn install(&mut self, tables: &SwitchTables) -> Result<(), InstallError>;
-
-    /// Replaces the directory of hot keys, unless it is older than the present one, made for
-    /// another incarnation of a switch, or this switch stands by. What is known of keys that
-    /// generation, by the same number, is kept.
-    ///
-    /// # Errors
-    ///
-    /// If the switch cannot hold it; it then keeps what it had.
-    fn install_hot(&mut self, order: &HotOrder) -> Result<(), InstallError>;
-
-    /// Renews the switch's lease, if it is for what is installed. Without a lease it drops requests
-    /// and replies alike. If there was an instant without one before `now`, somebody else may have
-    /// forwarded what this switch does not know of: it forgets its directory.
-    fn renew(&mut self, now: Instant, lease: &Lease);
-
-    /// The counters as of now.
-    fn counters(&self) -> SwitchCounters;
-}
-
-/// Why a switch did not take its tables.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum InstallError {
-    /// More entries than the named table has room for.
-    TableFull(&'static str),
-    /// The tables contradict themselves.
-    Unsound(String),
-    /// A switch of this kind does not do this.
-    Unsupported(&'static str),
-}
-
-impl fmt::Display for InstallError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::TableFull(table) => write!(f, "the {table} table is full"),
-            Self::Unsound(why) => write!(f, "unsound tables: {why}"),
-            Self::Unsupported(what) => write!(f, "this kind of switch {what}"),
-        }
-    }
-}
-
-impl std::error::Error for InstallError {}

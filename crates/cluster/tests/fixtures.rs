@@ -3,10 +3,10 @@
 //! the present version that are not there yet.
 
 use cluster::{
-    Assignment, Away, ClusterId, Epoch, Fence, HotOrder, HotPolicy, Incarnation, Install, Keyspace,
-    KeyspaceId, KeyspaceKind, Leader, Lease, Making, Map, Match, MemberReport, NodeId, NodeReport,
-    NodeSpec, ORDERS_VERSION, ORDERS_VERSION_MIN, Order, Origin, Partition, PartitionId, Report,
-    Returned, Settled, StoreId, SwitchCounters, Term, Versions,
+    Assignment, Away, Capabilities, ClusterId, ContentReport, Epoch, Fence, HotOrder, HotPolicy,
+    Incarnation, Install, Keyspace, KeyspaceId, KeyspaceKind, Leader, Lease, Making, Map, Match,
+    MemberReport, NodeId, NodeReport, NodeSpec, ORDERS_VERSION, ORDERS_VERSION_MIN, Order, Origin,
+    Partition, PartitionId, Report, Returned, Settled, StoreId, SwitchCounters, Term, Versions,
 };
 use machine::Instant;
 use serde::Serialize;
@@ -165,7 +165,18 @@ fn orders_and_reports_of_this_version_and_the_one_before_are_understood() {
     let switch = SwitchCounters {
         revision: Revision::new(90),
         cluster: Some(ClusterId(0xc1)),
-        delegates: true,
+        capabilities: Capabilities::PROGRAM,
+        content: Some(ContentReport {
+            plane: "routes".into(),
+            capabilities: Capabilities::ADDRESSES,
+            changes_per_second: Some(400),
+            partitions: 256,
+            rules: 1,
+            pending: 0,
+            refused: 0,
+            unroutable: 0,
+            trouble: Some("it does not answer".into()),
+        }),
         leaving: true,
         ..SwitchCounters::default()
     };

@@ -124,7 +124,7 @@ impl Hot {
         self.news |= !self.order.revision.is_none();
         let (directory, says) = (DirectoryId { switch, incarnation }, counters.hot_revision);
         // What it let go anywhere is to come home before another one serves.
-        self.delegates = counters.delegates && !counters.leaving;
+        self.delegates = counters.capabilities.delegates && !counters.leaving;
         let member = Member::Switch(switch);
         if self.directory != Some(directory) {
             (self.directory, self.said, self.forgotten) = (Some(directory), says, true);

@@ -97,6 +97,8 @@ pub enum CreateError {
     /// This member follows another controller, or an older incarnation of this one; what the
     /// controller knows may be out of date, so it changes nothing.
     Foreign(Member),
+    /// Keys have content addresses, and those of this keyspace could have none.
+    NoAddresses(NoAddresses),
     /// The map would be unsound.
     Unsound(MapError),
 }
@@ -140,12 +142,51 @@ impl fmt::Display for CreateError {
                 f,
                 "{member} follows a controller that is not this one, or was: see its status"
             ),
+            Self::NoAddresses(why) => why.fmt(f),
             Self::Unsound(why) => why.fmt(f),
         }
     }
 }
 
 impl std::error::Error for CreateError {}
+
+/// Why the keys of a keyspace could have no content addresses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoAddresses {
+    /// They are kept in order.
+    Ordered,
+    /// Its partitions are so many, which is no power of two.
+    Partitions(u32),
+}
+
+impl NoAddresses {
+    /// What speaks against a keyspace with so many partitions at first, if anything does.
+    #[must_use]
+    pub fn of(ordered: bool, partitions: u32) -> Option<Self> {
+        if ordered {
+            Some(Self::Ordered)
+        } else {
+            (!partitions.is_power_of_two()).then_some(Self::Partitions(partitions))
+        }
+    }
+}
+
+impl fmt::Display for NoAddresses {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Ordered => f.write_str(
+                "its keys are kept in order: its partitions are no prefixes of content addresses, \
+                 and keys that differ late would share one; choose kind = \"hash\", or remove \
+                 [content]",
+            ),
+            Self::Partitions(partitions) => write!(
+                f,
+                "it has {partitions} partitions: with [content] choose a power of two, so that \
+                 each is a prefix of content addresses"
+            ),
+        }
+    }
+}
 
 /// What to do where caches are to hold hot keys, and there is none.
 pub(crate) const NO_CACHES: &str = "there is no cache to hold its hot keys: add a [[cache]] to the \
@@ -157,8 +198,7 @@ pub(crate) const NO_CACHES: &str = "there is no cache to hold its hot keys: add 
 /// Partition ids run on from keyspace to keyspace, and partition i has the chain i-1, i, i+1, ...
 /// modulo the turns (TurboKV section 8): so over all keyspaces together each node is head, middle
 /// and tail of equally many for what it bears, give or take one. They send writes on before
-/// these are on their disks if all nodes can. Its keys have
-/// content addresses, if any have and they are in no order.
+/// these are on their disks if all nodes can. Its keys have content addresses, if any have.
 pub(crate) fn create(
     state: &mut Saved,
     spec: KeyspaceSpec,
@@ -167,6 +207,10 @@ pub(crate) fn create(
     now: Instant,
 ) -> Result<KeyspaceId, CreateError> {
     check(state, &spec, nodes)?;
+    let ordered = matches!(spec.kind, KeyspaceKind::Range { .. });
+    if let Some(why) = NoAddresses::of(ordered, spec.partitions).filter(|_| content.is_some()) {
+        return Err(CreateError::NoAddresses(why));
+    }
     let keyspace = Keyspace {
         id: KeyspaceId(state.next_keyspace),
         name: spec.name.clone(),
@@ -174,7 +218,7 @@ pub(crate) fn create(
         seed: state.seed,
         replicas: spec.replicas,
         hot: spec.hot,
-        content: content.filter(|_| spec.kind == KeyspaceKind::Hash),
+        content,
     };
     let firsts = firsts(&keyspace, &spec)?;
     let ends = firsts.iter().skip(1).map(|next| Match(next.0.saturating_sub(1)));

@@ -66,7 +66,7 @@ pub use config::{
 pub use controller::Controller;
 pub use decisions::{DECISIONS_MAX, Decision};
 pub use hot::{HOT_DECISIONS_MAX, HotAction, HotDecision, HotEffect, HotNews};
-pub use keyspace::{Alteration, CreateError, KeyspaceSpec, PARTITIONS};
+pub use keyspace::{Alteration, CreateError, KeyspaceSpec, NoAddresses, PARTITIONS};
 pub use placement::{
     Change as PlacementChange, Cut, NodeBurden, PartitionRate, PlacementDecision, PlacementStatus,
     Purpose,
@@ -76,5 +76,5 @@ pub use saved::{FORMAT, Saved};
 pub use status::{
     AwaitedStatus, CacheStatus, CopyStatus, DelegationStatus, GenerationStatus, HotStatus,
     KeyspaceStatus, MemberState, MemberStatus, NodeLoad, PartitionStatus, PartitionVerified,
-    STATUS_SCHEMA, Status, StoreStatus, VerifyStatus,
+    STATUS_SCHEMA, Status, StoreStatus, SwitchStatus, VerifyStatus,
 };

@@ -116,17 +116,17 @@ impl Samples {
     }
 
     fn add_content(&mut self, snapshot: &ContentSnapshot) {
-        let ContentSnapshot { counts, made, refused, unroutable, trouble } = snapshot;
-        let entries = [("partition", counts.partitions), ("rule", counts.rules)];
-        let entries = entries.map(|(kind, count)| Sample::labelled([kind], count as u64));
+        let ContentSnapshot { report, made, refused } = snapshot;
+        let entries = [("partition", report.partitions), ("rule", report.rules)];
+        let entries = entries.map(|(kind, count)| Sample::labelled([kind], count));
         self.add(&metric::CONTENT_ENTRIES, entries);
-        let pending = counts.pending + counts.failed;
-        self.add(&metric::CONTENT_PENDING, [Sample::plain(pending as u64)]);
+        let pending = report.pending + report.refused;
+        self.add(&metric::CONTENT_PENDING, [Sample::plain(pending)]);
         let changes = [("made", *made), ("refused", *refused)];
         let changes = changes.map(|(outcome, count)| Sample::labelled([outcome], count));
         self.add(&metric::CONTENT_CHANGES, changes);
-        self.add(&metric::CONTENT_UNROUTABLE, [Sample::plain(*unroutable)]);
-        self.add(&metric::CONTENT_ANSWERS, [Sample::plain(trouble.is_none().into())]);
+        self.add(&metric::CONTENT_UNROUTABLE, [Sample::plain(report.unroutable)]);
+        self.add(&metric::CONTENT_ANSWERS, [Sample::plain(report.trouble.is_none().into())]);
     }
 
     fn add_hot(&mut self, snapshot: &SwitchSnapshot) {

@@ -257,7 +257,10 @@ mod tests {
                 (DirectoryClock::new(7), flags)
             );
         }
-        assert!(!behind().counters().delegates, "that is the other directory's to say");
+        assert!(
+            !behind().counters().capabilities.delegates,
+            "that is the other directory's to say"
+        );
     }
 
     #[test]

@@ -2,7 +2,9 @@
 
 use crate::Tables;
 use crate::hot::HotTable;
-use cluster::{ClusterId, HotCount, KeyspaceId, PartitionCount, PartitionId, SwitchCounters};
+use cluster::{
+    Capabilities, ClusterId, HotCount, KeyspaceId, PartitionCount, PartitionId, SwitchCounters,
+};
 use std::cmp::Ordering;
 use wire::{DropReason, Generation, Op, Revision};
 
@@ -27,8 +29,8 @@ pub struct Counters {
     crowded: u64,
     /// Reads sent to caches.
     cached: u64,
-    /// Whether they are of a switch that can let writes go anywhere.
-    delegates: bool,
+    /// What the switch can do whose counters they are.
+    capabilities: Capabilities,
 }
 
 /// Reads and writes of one hot key in its present generation.
@@ -70,7 +72,7 @@ impl Default for Counters {
             doubted: 0,
             crowded: 0,
             cached: 0,
-            delegates: false,
+            capabilities: Capabilities::default(),
         }
     }
 }
@@ -97,7 +99,7 @@ impl Counters {
     /// room for.
     #[must_use]
     pub fn with_delegated(self, delegated: [u64; 2], doubted: u64, crowded: u64) -> Self {
-        Self { delegated, doubted, crowded, delegates: true, ..self }
+        Self { delegated, doubted, crowded, capabilities: Capabilities::PROGRAM, ..self }
     }
 
     /// The same of a switch that has sent so many hot keys of MGETs home, and to copies.
@@ -112,9 +114,9 @@ impl Counters {
         Self { cached, ..self }
     }
 
-    /// These are of a switch that can let writes of hot keys go anywhere.
-    pub(crate) fn say_it_is_delegated(&mut self) {
-        self.delegates = true;
+    /// These are of a switch that does everything itself.
+    pub(crate) fn say_it_can_all(&mut self) {
+        self.capabilities = Capabilities::PROGRAM;
     }
 
     /// PUTs sent under delegations with a grant that was new, and with one that the request had
@@ -222,7 +224,7 @@ impl Counters {
         self.doubted += other.doubted;
         self.crowded += other.crowded;
         self.cached += other.cached;
-        self.delegates |= other.delegates;
+        self.capabilities = self.capabilities.or(other.capabilities);
         for (mine, theirs) in
             [(&mut self.delegated, other.delegated), (&mut self.hot_keys, other.hot_keys)]
         {
@@ -269,8 +271,9 @@ impl Counters {
             partitions: partitions.collect(),
             hot_revision,
             hot: self.hot.iter().map(|load| load.count).collect(),
-            delegates: self.delegates,
+            capabilities: self.capabilities,
             // Whoever runs the switch says so.
+            content: None,
             leaving: false,
         }
     }

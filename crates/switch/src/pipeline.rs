@@ -55,7 +55,7 @@ impl Pipeline {
             mutant: MaybeMutant::default(),
         };
         pipeline.counters.follow_hot(pipeline.hot.table());
-        pipeline.counters.say_it_is_delegated();
+        pipeline.counters.say_it_can_all();
         pipeline
     }
 

@@ -1,7 +1,7 @@
 //! `keyway status`: how the cluster stands.
 
 use crate::process::ProcessFigures;
-use cluster::{Durability, KeyspaceKind, Member, Resources};
+use cluster::{ContentReport, Durability, KeyspaceKind, Member, Resources};
 use console::admin::Admin;
 use console::answer::Answer;
 use console::chart::{bar, grouped, list, table};
@@ -287,9 +287,12 @@ fn members(status: &Status) -> String {
             (0, None) => "no lease".to_owned(),
             (left, None) => format!("lease {left} ms"),
         };
-        let detail = &member.detail;
+        let mut detail = member.detail.clone();
+        if let Some(content) = member.switch.as_ref().and_then(|it| it.content.as_ref()) {
+            detail.push_str(&format!("; {}", content_in_words(content)));
+        }
         let endpoint = format!("{}", member.endpoint);
-        rows.push(vec![name, endpoint, turn.to_owned(), lease, detail.to_string()]);
+        rows.push(vec![name, endpoint, turn.to_owned(), lease, detail]);
     }
     text.extend(list(&rows).lines().map(|line| format!("  {line}\n")));
     text
@@ -301,6 +304,28 @@ fn cache_in_words(cache: &CacheStatus) -> String {
     let (keys, room) = (grouped(entries), grouped(room_entries));
     let (hits, misses, rules) = (grouped(hits), grouped(misses), grouped(rules));
     format!("{keys} of {room} keys, {hits} hits, {misses} misses, {rules} rules")
+}
+
+/// How the content table stands that a switch keeps.
+fn content_in_words(content: &ContentReport) -> String {
+    let ContentReport { plane, partitions, rules, pending, refused, unroutable, .. } = content;
+    let mut text = format!(
+        "by --plane {plane} {} prefixes and {} rules of cached keys",
+        grouped(*partitions),
+        grouped(*rules)
+    );
+    let rest = [
+        (*pending, "to come"),
+        (*refused, "refused, as its table is full"),
+        (*unroutable, "partitions without a prefix, whose keys go by the service address"),
+    ];
+    for (count, what) in rest.into_iter().filter(|(count, _)| *count > 0) {
+        text.push_str(&format!(", {} {what}", grouped(count)));
+    }
+    if let Some(trouble) = &content.trouble {
+        text.push_str(&format!(", and it does not answer: {trouble}"));
+    }
+    text
 }
 
 /// Copies that are listed one by one; the rest is counted, so that the members stay in view.
@@ -390,3 +415,38 @@ pub(crate) fn load(load: &[NodeLoad]) -> String {
 }
 
 const BAR_WIDTH: usize = 30;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cluster::Capabilities;
+
+    #[test]
+    fn of_a_content_table_what_is_wrong_is_said_and_nothing_that_is_not() {
+        let good = ContentReport {
+            plane: "routes".into(),
+            capabilities: Capabilities::ADDRESSES,
+            changes_per_second: None,
+            partitions: 1_536,
+            rules: 12,
+            pending: 0,
+            refused: 0,
+            unroutable: 0,
+            trouble: None,
+        };
+        let text = "by --plane routes 1 536 prefixes and 12 rules of cached keys";
+        assert_eq!(content_in_words(&good), text);
+        let bad = ContentReport {
+            pending: 1,
+            refused: 2,
+            unroutable: 3,
+            trouble: Some("no answer".into()),
+            ..good
+        };
+        let said = content_in_words(&bad);
+        for part in ["1 to come", "2 refused", "3 partitions without", "does not answer: no answer"]
+        {
+            assert!(said.contains(part), "{said}");
+        }
+    }
+}

@@ -6,6 +6,7 @@ use crate::rack::{Lab, can_build};
 use crate::tests::MACHINE;
 use client::blocking::Client;
 use client::{Options, PutOptions};
+use cluster::Capabilities;
 use lab::hammer::wait;
 use lab::namespace;
 use lab::process::pause;
@@ -198,6 +199,11 @@ fn requests_find_their_nodes_by_address_alone() {
     let routed = Routed::up();
     let ways = routed.ways();
     routed.reach(&ways);
+    let status = routed.lab.run(0, &["keyway", "status", "--json"]).expect(0).json();
+    let members = status["members"].as_array().unwrap();
+    let content = members.iter().find_map(|it| it["switch"]["content"].as_object()).unwrap();
+    let can = serde_json::to_value(Capabilities::ADDRESSES).unwrap();
+    assert_eq!((&content["plane"], &content["capabilities"]), (&"routes".into(), &can));
     // Multigets pass the switch's process, as ever.
     routed.lab.run(0, &["keyway", "put", "greeting", "hello"]).expect(0);
     let mget = routed.lab.run(0, &["keyway", "mget", "greeting", "fig", "--json"]).expect(1);

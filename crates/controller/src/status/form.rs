@@ -4,8 +4,8 @@ use crate::decisions::Decision;
 use crate::hot::HotDecision;
 use crate::placement::PlacementStatus;
 use cluster::{
-    ClusterId, Epoch, Findings, HotKey, HotPolicy, KeyspaceId, KeyspaceKind, Match, Member, NodeId,
-    PartitionId, Resources, Term, Versions, Volume,
+    Capabilities, ClusterId, ContentReport, Epoch, Findings, HotKey, HotPolicy, KeyspaceId,
+    KeyspaceKind, Match, Member, NodeId, PartitionId, Resources, Term, Versions, Volume,
 };
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
@@ -133,6 +133,18 @@ pub struct MemberStatus {
     /// How full and how good a cache is, if this is one that was heard.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache: Option<CacheStatus>,
+    /// What a switch can do, and where else, if this is one that was heard.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub switch: Option<SwitchStatus>,
+}
+
+/// What a switch can do, as last heard.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SwitchStatus {
+    /// With requests to the service address.
+    pub capabilities: Capabilities,
+    /// The table of content addresses that it keeps, if it keeps one.
+    pub content: Option<ContentReport>,
 }
 
 /// What a cache holds, and what it is good for, as last heard. Counts are since it started.

@@ -1,6 +1,6 @@
 //! What is said about each member, with what to do if something is to be done.
 
-use super::form::{CacheStatus, MemberState, MemberStatus};
+use super::form::{CacheStatus, MemberState, MemberStatus, SwitchStatus};
 use super::view::{View, ms_between};
 use crate::clock::{is_far, shown};
 use crate::members::{Contact, Peer, Standing};
@@ -64,7 +64,15 @@ pub(super) fn member_status(view: &View<'_>, member: Member, peer: &Peer) -> Opt
         lease_ms_left: ms_between(view.now, peer.granted.over_at()),
         clock_ahead_ms: clock.map(|ahead| ahead.0 / 1_000_000),
         cache: cache_status(peer),
+        switch: switch_status(peer),
     })
+}
+
+/// What is to be said of a switch beside that.
+fn switch_status(peer: &Peer) -> Option<SwitchStatus> {
+    let MemberReport::Switch(counters) = &peer.report.as_ref()?.state else { return None };
+    let (capabilities, content) = (counters.capabilities, counters.content.clone());
+    Some(SwitchStatus { capabilities, content })
 }
 
 /// What is to be said of a cache beside that.

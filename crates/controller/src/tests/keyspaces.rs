@@ -1,8 +1,8 @@
 //! Creating keyspaces: cuts, chains, refusals.
 
-use super::world::{World, hash, node};
-use crate::{CreateError, KeyspaceSpec, MemberState};
-use cluster::{KeyspaceKind, NodeId};
+use super::world::{World, config, hash, node};
+use crate::{ControllerConfig, CreateError, KeyspaceSpec, MemberState, NoAddresses, SwitchStatus};
+use cluster::{Capabilities, ContentReport, ContentRouting, KeyspaceKind, Member, NodeId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -114,6 +114,49 @@ fn a_keyspace_that_cannot_be_is_refused_and_changes_nothing() {
         assert!(!refusal.to_string().is_empty());
     }
     assert_eq!(world.map(), before);
+}
+
+#[test]
+fn a_keyspace_whose_keys_could_have_no_content_addresses_is_refused_where_keys_have_some() {
+    let (prefix, port) = ("fd77:1::/48".parse().unwrap(), 7_800);
+    let content = Some(ContentRouting { prefix, port });
+    let mut world = World::of(ControllerConfig { content, ..config(1, 1) });
+    world.settle();
+    let now = world.now;
+    let cases = [
+        (range(b"", 1, &[]), NoAddresses::Ordered, "choose kind = \"hash\""),
+        (hash("twelve", 12, 1), NoAddresses::Partitions(12), "choose a power of two"),
+    ];
+    for (spec, why, advice) in cases {
+        let refused = world.controller.create_keyspace(now, spec).unwrap_err();
+        assert_eq!(refused, CreateError::NoAddresses(why));
+        assert!(refused.to_string().contains(advice), "{refused}");
+    }
+    world.controller.create_keyspace(now, hash("sixteen", 16, 1)).unwrap();
+    let keyspace = world.map().keyspace("sixteen").unwrap().clone();
+    assert_eq!((keyspace.content, keyspace.copies_hot_keys()), (content, false));
+}
+
+#[test]
+fn what_a_switch_says_that_it_can_do_is_in_the_status() {
+    let mut world = World::new(1, 1);
+    let content = ContentReport {
+        plane: "routes".into(),
+        capabilities: Capabilities::ADDRESSES,
+        changes_per_second: None,
+        partitions: 6,
+        rules: 1,
+        pending: 0,
+        refused: 0,
+        unroutable: 0,
+        trouble: None,
+    };
+    world.member(Member::Switch(0)).content = Some(content.clone());
+    world.settle();
+    let status = world.status();
+    let said: Vec<_> = status.members.into_iter().filter_map(|it| it.switch).collect();
+    let capabilities = Capabilities { delegates: false, ..Capabilities::PROGRAM };
+    assert_eq!(said, [SwitchStatus { capabilities, content: Some(content) }]);
 }
 
 #[test]

@@ -2,9 +2,9 @@
 //! and serves while its lease holds, by its own clock.
 
 use cluster::{
-    CacheReport, ClockAhead, ClusterId, Epoch, HotCount, HotKey, HotOrder, Incarnation, Install,
-    NodeId, NodeReport, Order, Partition, PartitionCount, PartitionId, PartitionSample, Resources,
-    Settled, StoreId, Stored, SwitchCounters, Tenure,
+    CacheReport, Capabilities, ClockAhead, ClusterId, ContentReport, Epoch, HotCount, HotKey,
+    HotOrder, Incarnation, Install, NodeId, NodeReport, Order, Partition, PartitionCount,
+    PartitionId, PartitionSample, Resources, Settled, StoreId, Stored, SwitchCounters, Tenure,
 };
 use machine::Instant;
 use std::collections::{BTreeMap, BTreeSet};
@@ -63,6 +63,8 @@ pub(super) struct Obedient {
     pub(super) hot_counts: Vec<HotCount>,
     /// It can let writes of hot keys go anywhere, if it is a switch.
     pub(super) delegates: bool,
+    /// The table of content addresses that it keeps, if it is a switch that keeps one.
+    pub(super) content: Option<ContentReport>,
     pub(super) requests: u64,
     /// Clients ask it past the switch, if it is a node.
     pub(super) asked_directly: bool,
@@ -107,6 +109,7 @@ impl Obedient {
             recall: 0,
             hot_counts: Vec::new(),
             delegates: false,
+            content: None,
             requests: 5,
             asked_directly: false,
             leaving: false,
@@ -283,13 +286,15 @@ impl Obedient {
         let cluster = self.cluster;
         let (hot_revision, hot) = (self.hot.revision, self.hot_counts.clone());
         let delegates = self.delegates;
+        let capabilities = Capabilities { delegates, ..Capabilities::PROGRAM };
         SwitchCounters {
             revision,
             cluster,
             partitions,
             hot_revision,
             hot,
-            delegates,
+            capabilities,
+            content: self.content.clone(),
             leaving: self.leaving,
             ..SwitchCounters::default()
         }

@@ -41,6 +41,7 @@ pub(super) async fn create_keyspace(
                 | CreateError::SplitsOfHash
                 | CreateError::SplitCount { .. }
                 | CreateError::Split { .. }
+                | CreateError::NoAddresses(_)
                 | CreateError::Unsound(_) => StatusCode::UNPROCESSABLE_ENTITY,
             };
             refuse(status, error)

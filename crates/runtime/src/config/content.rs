@@ -2,6 +2,7 @@
 
 use super::{CacheSection, Config, KeyspaceForm, KeyspaceSection, NodeSection};
 use cluster::ContentRouting;
+use controller::NoAddresses;
 use std::net::{IpAddr, SocketAddr};
 
 pub(super) fn check_content(config: &Config, found: &mut Vec<String>) {
@@ -55,16 +56,7 @@ fn check_listen(content: &ContentRouting, name: &str, listen: SocketAddr, found:
 
 fn check_keyspace(keyspace: &KeyspaceSection, found: &mut Vec<String>) {
     let (name, partitions) = (&keyspace.name, keyspace.partitions());
-    if keyspace.kind == KeyspaceForm::Range {
-        found.push(format!(
-            "keyspace {name:?} keeps keys in order: its partitions are no prefixes of content \
-             addresses, and keys that differ late would share one; choose kind = \"hash\", or \
-             remove [content]"
-        ));
-    } else if !partitions.is_power_of_two() {
-        found.push(format!(
-            "keyspace {name:?} has {partitions} partitions: with [content] choose a power of two, \
-             so that each is a prefix of content addresses"
-        ));
+    if let Some(why) = NoAddresses::of(keyspace.kind == KeyspaceForm::Range, partitions) {
+        found.push(format!("keyspace {name:?} cannot be reached by content addresses: {why}"));
     }
 }

@@ -5,7 +5,7 @@
 mod tests;
 
 use crate::clock::Clock;
-use cluster::{CacheId, SwitchTables};
+use cluster::{CacheId, Capabilities, ContentReport, SwitchTables};
 use content::{BATCH_MAX, Change, ContentTable, Counts, Entry};
 use machine::Instant;
 use routes::Fib;
@@ -20,6 +20,9 @@ use wire::{AddressPrefix, CacheRule, ServicePrefix};
 
 /// Something that has a content table. It is waited for.
 pub(crate) trait Device: Send + 'static {
+    /// What kind of plane it is.
+    fn kind(&self) -> Kind;
+
     /// What it has, if somebody else may have changed it since it was asked last, or in any case if
     /// it `must` say. Entries that are as they should be (`wanted`) name their member.
     fn look(
@@ -40,6 +43,16 @@ pub(crate) trait Device: Send + 'static {
     ) -> Result<BTreeMap<AddressPrefix, String>, String>;
 }
 
+/// What a device is, and can do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Kind {
+    /// What people call it: as `keyway switch --plane` does.
+    pub(crate) plane: &'static str,
+    pub(crate) capabilities: Capabilities,
+    /// Changes a second that it is asked for at most; `None`: as many as it makes.
+    pub(crate) changes_per_second: Option<u32>,
+}
+
 /// Why there is no agent.
 #[derive(Debug, thiserror::Error)]
 pub enum ContentError {
@@ -52,18 +65,14 @@ pub enum ContentError {
 }
 
 /// How the content table of a device stands.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ContentSnapshot {
-    /// What it has, and what it lacks.
-    pub counts: Counts,
+    /// As the controller is told.
+    pub report: ContentReport,
     /// Changes that it has made.
     pub made: u64,
     /// Changes that it has refused.
     pub refused: u64,
-    /// Partitions that no prefix can lead to.
-    pub unroutable: u64,
-    /// What is wrong with the device, if it does not answer.
-    pub trouble: Option<String>,
 }
 
 /// The thread and its table. When the last of these is dropped, the device is given back with
@@ -89,6 +98,7 @@ impl Drop for Thread {
 
 #[derive(Debug)]
 struct Shared {
+    kind: Kind,
     state: Mutex<State>,
     /// Something is wanted.
     more: Condvar,
@@ -133,7 +143,8 @@ impl ContentAgent {
     pub(crate) fn start(service: ServicePrefix, device: impl Device) -> Result<Self, ContentError> {
         let table = ContentTable::new(service);
         let state = State { table, made: 0, refused: 0, trouble: None, ends: false };
-        let shared = Arc::new(Shared { state: Mutex::new(state), more: Condvar::new() });
+        let (kind, state) = (device.kind(), Mutex::new(state));
+        let shared = Arc::new(Shared { kind, state, more: Condvar::new() });
         let keeper = Keeper::new(device, Arc::clone(&shared));
         let builder = Builder::new().name("content".into());
         let runs = builder.spawn(|| keeper.run()).map_err(ContentError::Thread)?;
@@ -165,13 +176,20 @@ impl ContentAgent {
     pub(super) fn snapshot(&self) -> ContentSnapshot {
         let state = self.0.shared.lock();
         let State { table, made, refused, trouble, .. } = &*state;
-        ContentSnapshot {
-            counts: table.counts(),
-            made: *made,
-            refused: *refused,
+        let Counts { partitions, rules, pending, failed } = table.counts();
+        let Kind { plane, capabilities, changes_per_second } = self.0.shared.kind;
+        let report = ContentReport {
+            plane: plane.to_owned(),
+            capabilities,
+            changes_per_second,
+            partitions: partitions as u64,
+            rules: rules as u64,
+            pending: pending as u64,
+            refused: failed as u64,
             unroutable: table.unroutable().len() as u64,
             trouble: trouble.clone(),
-        }
+        };
+        ContentSnapshot { report, made: *made, refused: *refused }
     }
 }
 
@@ -338,6 +356,11 @@ const CLEAR_MAX: Duration = Duration::from_secs(8);
 const TURN_PAUSE: Duration = Duration::from_millis(5);
 
 impl Device for Fib {
+    fn kind(&self) -> Kind {
+        let capabilities = Capabilities::ADDRESSES;
+        Kind { plane: "routes", capabilities, changes_per_second: None }
+    }
+
     fn look(
         &mut self,
         must: bool,

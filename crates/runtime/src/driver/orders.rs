@@ -158,7 +158,8 @@ impl MemberHandle {
                 let SwitchSnapshot { cluster, revision, hot_revision, .. } = snapshot;
                 let leaving = switch.leaving().is_begun();
                 let state = snapshot.counters.report(cluster, revision, hot_revision);
-                let state = SwitchCounters { leaving, ..state };
+                let content = snapshot.content.map(|content| content.report);
+                let state = SwitchCounters { leaving, content, ..state };
                 let state = MemberReport::Switch(state);
                 Ok(Report {
                     incarnation: switch.incarnation(),

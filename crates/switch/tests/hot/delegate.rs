@@ -573,7 +573,7 @@ fn mutants_break_what_they_say() {
 
 #[test]
 fn reports_say_that_writes_may_go_anywhere() {
-    assert!(delegated(None).counters().delegates);
+    assert!(delegated(None).counters().capabilities.delegates);
 }
 
 /// Clients that a switch remembers.

@@ -38,6 +38,11 @@ impl Fake {
 }
 
 impl Device for Fake {
+    fn kind(&self) -> Kind {
+        let capabilities = Capabilities::ADDRESSES;
+        Kind { plane: "fake", capabilities, changes_per_second: Some(2) }
+    }
+
     fn look(
         &mut self,
         must: bool,
@@ -116,11 +121,11 @@ fn a_device_follows_and_is_given_back_empty() {
     let endpoint = node(9).endpoint;
     order.caches = vec![cluster::CacheSpec { id: CacheId(1), endpoint, shards: 1 }];
     agent.install(&order);
-    device.becomes(&agent, "prefixes", |has, it| has.entries.len() == 3 && it.counts.pending == 0);
+    device.becomes(&agent, "prefixes", |has, it| has.entries.len() == 3 && it.report.pending == 0);
     let watch = agent.watch();
     watch.heard(CacheId(1), Clock::new().now() + Duration::from_secs(1));
     (0..3).for_each(|bits| watch.changed(CacheId(1), &rule(bits)));
-    device.becomes(&agent, "rules", |has, it| has.entries.len() == 6 && it.counts.rules == 3);
+    device.becomes(&agent, "rules", |has, it| has.entries.len() == 6 && it.report.rules == 3);
     device.becomes(&agent, "silent caches have none", |has, _| has.entries.len() == 3);
     drop((watch, agent));
     assert!(device.lock().entries.is_empty());
@@ -132,7 +137,7 @@ fn what_others_change_is_put_right_and_what_is_refused_is_tried_again() {
     let agent = ContentAgent::start(service(), device.clone()).expect("there are threads");
     device.lock().refuses = true;
     agent.install(&tables(2));
-    device.becomes(&agent, "it refuses", |_, it| it.refused == 3 && it.counts.failed == 3);
+    device.becomes(&agent, "it refuses", |_, it| it.refused == 3 && it.report.refused == 3);
     device.lock().refuses = false;
     device.becomes(&agent, "it is tried again", |has, _| has.entries.len() == 3);
     {
@@ -151,12 +156,13 @@ fn a_device_that_fails_is_made_right_when_it_answers_again() {
     device.becomes(&agent, "prefixes", |has, _| has.entries.len() == 3);
     device.lock().broken = true;
     agent.install(&tables(3));
-    device.becomes(&agent, "it fails", |_, it| it.trouble.as_deref() == Some("it is broken"));
+    device
+        .becomes(&agent, "it fails", |_, it| it.report.trouble.as_deref() == Some("it is broken"));
     {
         let mut has = device.lock();
         has.broken = false;
         has.entries.clear();
     }
     let to_3 = |has: &Has| has.entries.values().filter(|via| via.segments()[7] == 3).count();
-    device.becomes(&agent, "it is whole", |has, it| to_3(has) == 2 && it.trouble.is_none());
+    device.becomes(&agent, "it is whole", |has, it| to_3(has) == 2 && it.report.trouble.is_none());
 }

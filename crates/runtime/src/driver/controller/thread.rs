@@ -415,6 +415,7 @@ fn is_in_the_way_for_now(why: &CreateError) -> bool {
         | CreateError::SplitsOfHash
         | CreateError::SplitCount { .. }
         | CreateError::Split { .. }
+        | CreateError::NoAddresses(_)
         | CreateError::Unsound(_) => false,
     }
 }
