@@ -1,5 +1,6 @@
 //! What the pipeline is held against: a naive model of it, and what holds for every packet.
 
+pub mod cached;
 pub mod compare;
 pub mod counts;
 pub mod delegate;

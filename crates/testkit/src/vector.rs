@@ -2,3 +2,4 @@
 
 pub mod codec;
 pub mod file;
+pub mod shown;

@@ -1,6 +1,7 @@
 //! Runs `spec/vectors` against the pipeline. With `UPDATE_VECTORS=1` it instead rewrites the hex
 //! digits of each datagram from its description, and what comes of it, for review.
 
+use cluster::Capabilities;
 use std::collections::BTreeSet;
 use std::path::Path;
 use testkit::fuzzed;
@@ -9,6 +10,7 @@ use testkit::oracle::counts::Counts;
 use testkit::oracle::model::Sent;
 use testkit::vector::codec::Codec;
 use testkit::vector::file::{self, Arrival, Case, Change, File};
+use testkit::vector::shown;
 use wire::{DropReason, Op};
 
 fn repository() -> &'static Path {
@@ -77,6 +79,22 @@ fn the_pipeline_does_what_the_vectors_say() {
 }
 
 #[test]
+fn a_switch_can_what_it_says_and_nothing_else() {
+    let mut shown = Capabilities::default();
+    for path in file::paths(repository()).unwrap() {
+        let file = File::parse(&std::fs::read_to_string(&path).unwrap()).unwrap();
+        for case in &file.cases {
+            let arrivals = case.arrivals().unwrap();
+            let (sent, counts) = run(&file, case, &arrivals);
+            let (_, came) = arrivals.last().unwrap();
+            shown = shown.or(shown::capabilities(file.tables.as_ref(), came, &sent, &counts));
+        }
+    }
+    assert_eq!(shown, Both::new(true).capabilities());
+    assert_eq!(shown, Capabilities::PROGRAM);
+}
+
+#[test]
 fn every_operation_and_every_drop_of_a_switch_has_a_vector() {
     let mut seen = BTreeSet::new();
     for path in file::paths(repository()).unwrap() {
@@ -104,6 +122,7 @@ fn every_operation_and_every_drop_of_a_switch_has_a_vector() {
         DropReason::NoLease,
         DropReason::Standby,
         DropReason::StaleRequest,
+        DropReason::NotFromMember,
     ];
     let wanted: BTreeSet<String> =
         ops.into_iter().chain(drops.map(DropReason::name)).map(str::to_owned).collect();

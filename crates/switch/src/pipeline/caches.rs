@@ -55,6 +55,7 @@ impl Pipeline {
         out.push(from, |out| {
             wire::emit(out, &answer, &[]);
         });
+        self.counters.count_emitted();
         Ok(())
     }
 }

@@ -3,7 +3,7 @@
 use super::counts::Counts;
 use super::invariants;
 use super::model::{Model, Sent};
-use cluster::{HotOrder, Incarnation, Lease, SwitchControl as _, SwitchTables};
+use cluster::{Capabilities, HotOrder, Incarnation, Lease, SwitchControl as _, SwitchTables};
 use machine::{Instant, Outbox};
 use std::rc::Rc;
 use switch::Pipeline;
@@ -97,6 +97,11 @@ impl Both {
             }
         }
         self.process(from, datagram)
+    }
+
+    /// What the pipeline says that it can do.
+    pub fn capabilities(&self) -> Capabilities {
+        self.pipeline.counters().capabilities
     }
 
     /// What both have counted, which must be the same.

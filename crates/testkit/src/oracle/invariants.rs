@@ -10,6 +10,12 @@ pub fn check(tables: &SwitchTables, from: Endpoint, came: &[u8], sent: &[Sent], 
         assert!(sent.is_empty() && drops == 1, "what does not parse is dropped");
         return;
     };
+    if request.op() == Op::CacheRules {
+        let from_cache = tables.caches.iter().any(|cache| cache.owns(from));
+        assert!(sent.iter().all(|(to, _)| from_cache && *to == from), "the cache itself is told");
+        assert_eq!(sent.len() as u64 + drops, 1, "it is answered once, or dropped");
+        return;
+    }
     let from_node = tables.nodes.iter().any(|node| node.owns(from));
     for (to, bytes) in sent {
         let packet = Packet::parse(bytes).expect("what leaves parses");
@@ -25,7 +31,10 @@ pub fn check(tables: &SwitchTables, from: Endpoint, came: &[u8], sent: &[Sent], 
             assert!(from_node && *bytes == before, "replies come from nodes and stay as they are");
         } else {
             assert!(!from_node && !request.op().is_chain());
-            assert!(tables.reachable().any(|node| node.owns(*to)), "requests go to nodes");
+            let mut nodes = tables.reachable();
+            let mut caches = tables.caches.iter().filter(|_| request.op() == Op::Get);
+            let known = nodes.any(|node| node.owns(*to)) || caches.any(|cache| cache.owns(*to));
+            assert!(known, "requests go to nodes, and reads to caches as well");
             let client =
                 Endpoint { addr: packet.header().reply_addr(), port: packet.header().reply_port() };
             assert_eq!(client, from);

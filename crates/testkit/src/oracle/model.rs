@@ -1,6 +1,7 @@
 //! The switch as section 3 of `spec/protocol.md` reads: linear scans over what the controller
 //! sent, a new datagram for each that goes out, no thought for speed.
 
+use super::cached::Cached;
 use super::counts::{Counts, hot_name};
 use super::delegate::{self, Delegate, Way};
 use super::hot::{self, Hot};
@@ -26,6 +27,8 @@ pub struct Model {
     pub hot: Hot,
     /// Their delegations.
     pub delegate: Delegate,
+    /// The keys that caches hold.
+    pub cached: Cached,
     /// What it has counted.
     pub counts: Counts,
     /// What another switch made of the present datagram.
@@ -80,35 +83,13 @@ impl Model {
         let tables = self.tables.clone().unwrap_or_default();
         let sender = tables.nodes.iter().find(|node| node.owns(from));
         if name.ends_with("_reply") || matches!(name, "hot_copied" | "hot_publish") {
-            if !self.leased {
-                return self.drop("no_lease");
-            }
-            if self.tables.is_some() && !tables.active {
-                return self.drop("standby");
-            }
-            let Some(node) = sender else { return self.drop("reply_not_from_node") };
-            if header.reply_port == 0 {
-                return self.drop("bad_reply_address");
-            }
-            if header.node != node.id.0 {
-                return self.drop("reply_not_from_node");
-            }
-            self.counts.loads.insert(node.id.to_string(), header.load.into());
-            if !self.hot.observe(name, node.id, header) {
-                self.counts.doubted += 1;
-            }
-            self.counts.doubted += u64::from(says_too_much(header));
-            if name == "put_reply" && header.code == 23 {
-                self.delegate.delegated(&mut self.hot, &tables, header);
-            } else if name == "put_reply" {
-                self.delegate.done(&mut self.hot, header);
-            }
-            let mut told = *header;
-            if name.ends_with("_reply") {
-                told.chain[8..].copy_from_slice(&self.delegate.directory_clock.to_be_bytes());
-            }
-            let to = Endpoint { addr: header.reply_addr, port: header.reply_port };
-            return vec![(to, rewritten(&told, datagram))];
+            return self.reply(name, &tables, sender, header, datagram);
+        }
+        if name == "cache_rules" {
+            return match self.cached.change(&tables, from, datagram) {
+                Ok(answer) => vec![answer],
+                Err(reason) => self.drop(reason),
+            };
         }
         let among_members = ["chain_", "delegation_", "cache_"];
         if among_members.iter().any(|it| name.starts_with(it)) || name == "hot_copy" {
@@ -144,6 +125,46 @@ impl Model {
         }
     }
 
+    /// An answer of a node, on its way to a client.
+    fn reply(
+        &mut self,
+        name: &str,
+        tables: &SwitchTables,
+        sender: Option<&NodeSpec>,
+        header: &Header,
+        datagram: &[u8],
+    ) -> Vec<Sent> {
+        if !self.leased {
+            return self.drop("no_lease");
+        }
+        if self.tables.is_some() && !tables.active {
+            return self.drop("standby");
+        }
+        let Some(node) = sender else { return self.drop("reply_not_from_node") };
+        if header.reply_port == 0 {
+            return self.drop("bad_reply_address");
+        }
+        if header.node != node.id.0 {
+            return self.drop("reply_not_from_node");
+        }
+        self.counts.loads.insert(node.id.to_string(), header.load.into());
+        if !self.hot.observe(name, node.id, header) {
+            self.counts.doubted += 1;
+        }
+        self.counts.doubted += u64::from(says_too_much(header));
+        if name == "put_reply" && header.code == 23 {
+            self.delegate.delegated(&mut self.hot, tables, header);
+        } else if name == "put_reply" {
+            self.delegate.done(&mut self.hot, header);
+        }
+        let mut told = *header;
+        if name.ends_with("_reply") {
+            told.chain[8..].copy_from_slice(&self.delegate.directory_clock.to_be_bytes());
+        }
+        let to = Endpoint { addr: header.reply_addr, port: header.reply_port };
+        vec![(to, rewritten(&told, datagram))]
+    }
+
     fn describe(&mut self, tables: &SwitchTables, header: &Header, datagram: &[u8]) -> Vec<Sent> {
         let nodes: Vec<&NodeSpec> = tables.reachable().collect();
         if nodes.is_empty() {
@@ -172,8 +193,11 @@ impl Model {
         }
         let Some(node) = node(tables, reader) else { return self.drop("no_node") };
         let mut stamped = grant(header, partition.id.0, partition.epoch.0, 0, &[reader]);
+        let goes_home = hot.is_some() || at_home;
         hot.inspect(|hot| hot::stamp(&mut stamped, hot, spread));
-        vec![(node.endpoint_of(partition.id), rewritten(&stamped, datagram))]
+        let cache = self.cached.of(tables, header).filter(|_| !goes_home);
+        let to = cache.unwrap_or_else(|| node.endpoint_of(partition.id));
+        vec![(to, rewritten(&stamped, datagram))]
     }
 
     fn write(

@@ -311,6 +311,10 @@ fn render_tables(out: &mut String, tables: &SwitchTables) {
         line(out, format_args!("\n[[tables.nodes]]\nid = {}", node.id));
         line(out, format_args!("endpoint = \"{}\"\nshards = {}", node.endpoint, node.shards));
     }
+    for cache in &tables.caches {
+        line(out, format_args!("\n[[tables.caches]]\nid = {}", cache.id.0));
+        line(out, format_args!("endpoint = \"{}\"\nshards = {}", cache.endpoint, cache.shards));
+    }
     for partition in &tables.partitions {
         let (id, keyspace) = (partition.id, partition.keyspace);
         line(out, format_args!("\n[[tables.partitions]]\nid = {id}\nkeyspace = {keyspace}"));

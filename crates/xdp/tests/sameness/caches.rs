@@ -1,12 +1,13 @@
 //! Keys that caches hold: the program in the kernel with the sockets behind it, and the switch in
 //! user space, do the same with each datagram.
 
+use crate::fresh::Fresh;
 use crate::hot::{INCARNATION, addr};
 use crate::stand::{OWN, Outcome, Stand, Switch, ready};
 use crate::untouched::CLIENT;
 use cluster::{
-    CacheId, CacheSpec, ClusterId, Epoch, KeyspaceId, Lease, Match, NodeId, NodeSpec, Partition,
-    PartitionId, SwitchControl as _, SwitchTables,
+    CacheId, CacheSpec, Capabilities, ClusterId, Epoch, KeyspaceId, Lease, Match, NodeId, NodeSpec,
+    Partition, PartitionId, SwitchControl as _, SwitchTables,
 };
 use machine::{Instant, Outbox, Rng};
 use proptest::strategy::{Strategy, ValueTree};
@@ -18,6 +19,8 @@ use switch::{Loads, Pipeline, RULES_LAST};
 use testkit::draw::{HASH, RANGE, any_draw, any_tables, datagram};
 use testkit::oracle::counts::Counts;
 use testkit::oracle::model::Sent;
+use testkit::vector::file::File;
+use testkit::vector::shown;
 use wire::{CacheRule, CacheRules, Endpoint, Header, Op, Revision, flag, hop_flag};
 use xdp::Program;
 
@@ -38,7 +41,7 @@ struct Both<'s> {
 }
 
 impl<'s> Both<'s> {
-    fn new(stand: &'s Stand, program: Program) -> Self {
+    fn new(stand: &'s Stand, program: impl Into<Arc<Program>>) -> Self {
         let switch = stand.switch(program, true);
         let directory = switch.plane.kernel_directory().unwrap();
         let mut both = Self {
@@ -222,6 +225,28 @@ fn reads_of_a_key_with_a_rule_go_to_its_cache_stamped_for_the_tail() {
     assert_eq!((both.asks(KEYHASH), both.asks(8)), (tail(), cache_at(CACHE)));
     assert_eq!(both.have_counted(), 3);
     assert_eq!(both.switch.plane.cache_rules().count(), 1);
+}
+
+#[test]
+fn vectors_of_cached_keys() {
+    let Some((stand, program)) = ready("vectors of cached keys in the kernel") else { return };
+    let fresh = Fresh::new(program);
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../spec/vectors/cached.toml");
+    let file = File::parse(&std::fs::read_to_string(path).unwrap()).unwrap();
+    let mut shown = Capabilities::default();
+    for case in &file.cases {
+        let mut both = Both::new(&stand, fresh.program());
+        both.install(file.tables.as_ref().unwrap());
+        let mut last = (Vec::new(), Vec::new());
+        for (from, datagram) in case.arrivals().unwrap() {
+            last = (both.process(from, &datagram), datagram);
+        }
+        let (sent, came) = last;
+        assert_eq!(sent, case.sent().unwrap(), "{}", case.name);
+        let counts = Counts::default();
+        shown = shown.or(shown::capabilities(file.tables.as_ref(), &came, &sent, &counts));
+    }
+    assert!(shown.rules, "{shown:?}");
 }
 
 #[test]

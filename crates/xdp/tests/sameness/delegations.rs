@@ -184,7 +184,7 @@ fn program_and_sockets_give_grants_from_one_table() {
     let Some((stand, program)) = ready("grants in the kernel and at the sockets") else { return };
     let mut both = Both::new(hot_switch(&stand, program));
     both.switch.plane.install_hot(&order_with(2, Some(2))).unwrap();
-    assert!(both.switch.plane.counters().delegates);
+    assert!(both.switch.plane.counters().capabilities.delegates);
     assert_eq!(
         both.puts(&put(7, 1, directory_clock(2, 0), 0)),
         Some((0, 0, directory_clock(2, 0))),
