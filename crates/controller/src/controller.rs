@@ -343,7 +343,7 @@ impl Controller {
                 self.watches.note(now, it);
                 if accepted {
                     self.verifying.note(now, it);
-                    self.placement.hear_node(now, node, &it.samples);
+                    self.placement.hear_node(now, node, it);
                 }
                 self.chains.hear(&state.map, (node, it), accepted, peer.report.as_ref());
             }

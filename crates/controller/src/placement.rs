@@ -19,6 +19,7 @@
 //!
 //! Nothing of this is durable: a controller that comes back measures anew.
 
+mod addressed;
 mod change;
 mod cuts;
 mod decide;
@@ -28,6 +29,7 @@ mod log;
 mod merge;
 mod owed;
 mod quiet;
+mod rate;
 mod rest;
 mod room;
 mod samples;
@@ -45,16 +47,17 @@ use crate::capacity::Weights;
 use crate::decisions::{Decisions, Level};
 use crate::holdings::Holdings;
 use cluster::{
-    HotOrder, Incarnation, Map, MaybeMutant, Mutant, NodeId, Partition, PartitionId,
-    PartitionSample, SwitchCounters,
+    HotOrder, Incarnation, Map, MaybeMutant, Mutant, NodeId, NodeReport, Partition, PartitionId,
+    SwitchCounters,
 };
 use decide::{Scene, Shares};
 use fills::Fills;
-use loads::{Loads, Rate};
+use loads::Loads;
 use log::Log;
 use machine::Instant;
 use owed::Owed;
 use quiet::Quiet;
+use rate::Rate;
 use rest::Rests;
 use room::{Relief, Stuck};
 use samples::Samples;
@@ -128,8 +131,9 @@ impl Placement {
     }
 
     /// A node says this of partitions.
-    pub(crate) fn hear_node(&mut self, now: Instant, node: NodeId, samples: &[PartitionSample]) {
-        self.samples.hear(now, node, samples);
+    pub(crate) fn hear_node(&mut self, now: Instant, node: NodeId, report: &NodeReport) {
+        self.samples.hear(now, node, &report.samples);
+        self.loads.hear_node(node, &report.by_address);
     }
 
     /// Partitions of the map were made of others, which are there no more.

@@ -57,7 +57,7 @@ use crate::shard::context::Context;
 use crate::shard::room::Behind;
 use crate::shard::timers::Timers;
 use crate::shard::waits::Waits;
-use cluster::{Mutant, NodeId, Partition};
+use cluster::{Mutant, NodeId, Partition, PartitionCount};
 use machine::{Instant, Retransmissions, RttEstimator};
 use std::time::Duration;
 use wire::Version;
@@ -106,6 +106,9 @@ pub(crate) struct Replica {
     pub(crate) totals: Totals,
     /// Which of them are asked for.
     pub(crate) asked: Asked,
+    /// Requests that came to its keys' addresses, and that this node is the one to answer. No
+    /// switch has counted them.
+    pub(crate) by_address: PartitionCount,
     /// Until the successor acknowledges, and until it says committed.
     pub(crate) acknowledge_rtt: RttEstimator,
     pub(crate) commit_rtt: RttEstimator,
@@ -126,6 +129,7 @@ impl Replica {
     pub(crate) fn new(partition: Partition, me: NodeId, ordered: bool, caught_up: bool) -> Self {
         Self {
             asked: Asked::new(partition.id),
+            by_address: PartitionCount { partition: partition.id, reads: 0, writes: 0 },
             member: Member::new(partition, me, ordered),
             caught_up,
             settled: false,
@@ -153,6 +157,14 @@ impl Replica {
             stale_notes: None,
             announcements_left: 0,
         }
+    }
+
+    /// Counts a request that came to the address of a key, if it is this node's to answer: whoever
+    /// else gets it refuses it, and it comes again.
+    pub(crate) fn count_by_address(&mut self, writes: bool) {
+        let Self { member, by_address, .. } = self;
+        by_address.writes += u64::from(writes && member.is_head());
+        by_address.reads += u64::from(!writes && member.is_tail());
     }
 
     /// Takes it that every version up to this one was there before anything was written.

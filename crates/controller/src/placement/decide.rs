@@ -2,8 +2,9 @@
 
 use super::change::Change;
 use super::fills::Fills;
-use super::loads::{Loads, Rate};
+use super::loads::Loads;
 use super::quiet::Quiet;
+use super::rate::Rate;
 use super::rest::Rests;
 use super::samples::Samples;
 use crate::capacity::Weights;

@@ -1,8 +1,10 @@
-//! What partitions are asked for, as the active switch counts it.
+//! What partitions are asked for, as the active switch counts it, and nodes where it does not.
 
-use crate::hot::per_second;
+use super::addressed::Addressed;
+use super::rate::Rate;
 use cluster::{
-    Epoch, HotOrder, Incarnation, KeyspaceId, Map, Partition, PartitionId, SwitchCounters,
+    Epoch, HotOrder, Incarnation, KeyspaceId, Map, NodeId, Partition, PartitionCount, PartitionId,
+    SwitchCounters,
 };
 use machine::Instant;
 use std::collections::BTreeMap;
@@ -27,17 +29,6 @@ const UNSETTLED: u8 = 2;
 /// A switch counts a part within so long, or nobody asks for it.
 const EXPECTED_FOR: Duration = Duration::from_secs(10);
 
-/// More than any partition is asked for: a switch that says so has counted wrong.
-const RATE_MAX: u64 = u32::MAX as u64;
-
-/// Requests for a partition per second, without those that copies of hot keys answered and those
-/// that went to chains of their own.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Rate {
-    pub(crate) reads: u64,
-    pub(crate) writes: u64,
-}
-
 /// What was counted, and the rates that follow from it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Loads {
@@ -48,6 +39,8 @@ pub(crate) struct Loads {
     /// What parts of others are expected to be asked for, and since when, until it is counted.
     expected: BTreeMap<PartitionId, (Instant, Rate)>,
     hot: BTreeMap<(KeyspaceId, u64), Away>,
+    /// What nodes count where no switch does.
+    addressed: Addressed,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -70,43 +63,6 @@ struct Counted {
 struct Away {
     reads: u64,
     writes: u64,
-}
-
-impl Rate {
-    fn since(self, before: Self) -> Self {
-        let Self { reads, writes } = before;
-        Self { reads: self.reads.saturating_sub(reads), writes: self.writes.saturating_sub(writes) }
-    }
-
-    fn without(self, away: Away) -> Self {
-        self.since(Self { reads: away.reads, writes: away.writes })
-    }
-
-    pub(super) fn all(self) -> u64 {
-        self.reads.saturating_add(self.writes)
-    }
-
-    pub(super) fn plus(self, other: Self) -> Self {
-        Self { reads: self.reads + other.reads, writes: self.writes + other.writes }
-    }
-
-    /// So many thousandths of it.
-    pub(super) fn permille(self, share: u64) -> Self {
-        Self { reads: self.reads * share / 1_000, writes: self.writes * share / 1_000 }
-    }
-
-    fn mean(samples: impl Iterator<Item = Self> + Clone) -> Self {
-        let mean = |of: fn(Self) -> u64| {
-            let count = samples.clone().count() as u64;
-            samples.clone().map(of).sum::<u64>().checked_div(count).unwrap_or(0)
-        };
-        Self { reads: mean(|it| it.reads), writes: mean(|it| it.writes) }
-    }
-
-    fn per_second(self, time: Duration) -> Self {
-        let of = |events| per_second(events, time).min(RATE_MAX);
-        Self { reads: of(self.reads), writes: of(self.writes) }
-    }
 }
 
 impl Counted {
@@ -205,6 +161,7 @@ impl Loads {
                 by: Some(by),
                 partitions: std::mem::take(&mut self.partitions),
                 expected: std::mem::take(&mut self.expected),
+                addressed: std::mem::take(&mut self.addressed),
                 ..Self::default()
             };
             self.begin(now, counters, map);
@@ -219,12 +176,13 @@ impl Loads {
         let places: BTreeMap<PartitionId, &Partition> =
             map.partitions.iter().map(|it| (it.id, it)).collect();
         self.partitions.retain(|id, _| places.contains_key(id));
+        self.addressed.keep(|id| places.contains_key(&id));
         let counted = &self.partitions;
         let is_counted = |id: &PartitionId| counted.get(id).is_some_and(|it| it.rate().is_some());
         self.expected.retain(|id, (at, _)| !is_counted(id) && now < *at + EXPECTED_FOR);
         for count in &counters.partitions {
             let Some(partition) = places.get(&count.partition) else { continue };
-            let counted = Rate { reads: count.reads, writes: count.writes };
+            let counted = self.counted(count);
             let Some(known) = self.partitions.get_mut(&count.partition) else {
                 let fresh = Counted::new(partition.epoch, counted);
                 self.partitions.insert(count.partition, fresh);
@@ -237,7 +195,10 @@ impl Loads {
                 known.begin_again();
             } else {
                 let away = away.get(&count.partition).copied().unwrap_or_default();
-                known.take(from, seen.without(away).per_second(time));
+                known.take(
+                    from,
+                    seen.since(Rate { reads: away.reads, writes: away.writes }).per_second(time),
+                );
             }
         }
         true
@@ -249,12 +210,23 @@ impl Loads {
             let Some(partition) = map.partitions.iter().find(|it| it.id == count.partition) else {
                 continue;
             };
-            let counted = Rate { reads: count.reads, writes: count.writes };
+            let counted = self.counted(count);
             let fresh = Counted::new(partition.epoch, counted);
             let known = self.partitions.entry(count.partition).or_insert(fresh);
             (known.epoch, known.counted) = (partition.epoch, counted);
             known.begin_again();
         }
+    }
+
+    /// A node has counted this of requests that pass no switch.
+    pub(super) fn hear_node(&mut self, node: NodeId, by_address: &[PartitionCount]) {
+        self.addressed.hear(node, by_address);
+    }
+
+    /// What a switch and nodes together have counted.
+    fn counted(&self, by_switch: &PartitionCount) -> Rate {
+        let PartitionCount { partition, reads, writes } = *by_switch;
+        Rate { reads, writes }.plus(self.addressed.of(partition))
     }
 
     /// Of each partition what has gone elsewhere since the last sample.

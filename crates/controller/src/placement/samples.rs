@@ -1,6 +1,6 @@
 //! What nodes say of single partitions: how much lies in them, and where load and bytes lie.
 
-use super::loads::Rate;
+use super::rate::Rate;
 use cluster::{Map, Match, NodeId, Partition, PartitionId, PartitionSample, Volume};
 use machine::Instant;
 use std::collections::{BTreeMap, BTreeSet};

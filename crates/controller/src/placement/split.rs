@@ -4,7 +4,7 @@
 use super::change::{Change, Cut};
 use super::cuts::{PARTS_MAX, Wanted, cuts};
 use super::decide::{Scene, Shares};
-use super::loads::Rate;
+use super::rate::Rate;
 use cluster::{Match, NodeId, Partition, PartitionId};
 use std::cmp::Reverse;
 use std::collections::BTreeSet;

@@ -84,10 +84,12 @@ type Counts = BTreeMap<PartitionId, (u64, u64)>;
 fn counts(members: &Members) -> Counts {
     let mut counts = Counts::new();
     for (_, peer) in members.iter() {
-        let Some(MemberReport::Switch(counters)) = peer.report.as_ref().map(|r| &r.state) else {
-            continue;
+        let counted = match peer.report.as_ref().map(|report| &report.state) {
+            Some(MemberReport::Switch(counters)) => &counters.partitions,
+            Some(MemberReport::Node(report)) => &report.by_address,
+            Some(MemberReport::Cache(_)) | None => continue,
         };
-        for count in &counters.partitions {
+        for count in counted {
             let (reads, writes) = counts.entry(count.partition).or_default();
             *reads = reads.saturating_add(count.reads);
             *writes = writes.saturating_add(count.writes);

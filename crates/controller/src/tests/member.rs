@@ -357,6 +357,7 @@ impl Obedient {
             resources: self.resources,
             stored: self.stored.clone(),
             samples: self.samples.clone(),
+            by_address: self.counts.clone(),
             clock: self.clock_told,
             asked_directly: self.asked_directly,
             leaving: self.leaving,

@@ -105,6 +105,40 @@ fn reads_turn_to_other_members_and_nothing_is_copied() {
     assert!(world.status().replicated && world.status().covered);
 }
 
+/// Nodes count what comes to them by the addresses of keys, where a switch sees nothing of it.
+#[test]
+fn load_that_no_switch_counts_moves_as_well() {
+    let mut world = World::with_keyspace(4, 1, 16, 1);
+    world.copying = SECOND;
+    let tail = world.partition(0).tail().unwrap();
+    let mine = world.map().partitions.into_iter().filter(|it| it.tail() == Some(tail));
+    let demand: Demand = mine.map(|it| (it.id, (8_000, 2_000))).collect();
+    let nothing: Vec<PartitionCount> = world.ids().into_iter().map(none_of).collect();
+    world.member(Member::Switch(0)).counts = nothing;
+    for _ in 0..600 {
+        world.step();
+        for (id, (reads, writes)) in &demand {
+            let node = world.map().partitions.into_iter().find(|it| it.id == *id).unwrap().chain[0];
+            let counts = &mut world.member(Member::Node(node)).counts;
+            let place = counts.iter().position(|it| it.partition == *id).unwrap_or_else(|| {
+                counts.push(none_of(*id));
+                counts.len() - 1
+            });
+            counts[place].reads += reads / 10;
+            counts[place].writes += writes / 10;
+        }
+        world.settle();
+    }
+    assert_eq!(world.worst_permille(&demand), 1_000, "{:?}", world.status().decisions);
+    let keyspaces = world.status().keyspaces;
+    let reads: u64 = keyspaces.iter().flat_map(|it| &it.partitions).map(|it| it.reads).sum();
+    assert_eq!(reads, 600 * 4 * 800, "they are in the status");
+}
+
+fn none_of(partition: PartitionId) -> PartitionCount {
+    PartitionCount { partition, reads: 0, writes: 0 }
+}
+
 #[test]
 fn partitions_without_other_members_move() {
     let mut world = World::with_keyspace(4, 1, 16, 1);

@@ -7,7 +7,7 @@ use crate::replica::Replica;
 use crate::replica::copy::Copy;
 use crate::shard::cluster_view::ClusterView;
 use crate::shard::counters::Counters;
-use cluster::{NodeReport, PartitionId, ShardRecord, Stored, Volume};
+use cluster::{NodeReport, PartitionCount, PartitionId, ShardRecord, Stored, Volume};
 use machine::Instant;
 use wire::Revision;
 
@@ -43,11 +43,18 @@ impl<E: Engine> Node<E> {
             resources: self.resources(),
             stored: self.stored(),
             samples: self.samples(now),
+            by_address: self.by_address(),
             clock: self.shard.ahead,
             asked_directly: self.shard.direct.is_asked(now) || self.has_addresses(),
             // Whoever runs the node says so.
             leaving: false,
         }
+    }
+
+    /// Requests that came to the addresses of keys, where any did.
+    fn by_address(&self) -> Vec<PartitionCount> {
+        let counts = self.replicas.values().map(|replica| replica.by_address);
+        counts.filter(|it| it.reads + it.writes > 0).collect()
     }
 
     /// Whether keys have content addresses, so that it is asked past the switch at any time.

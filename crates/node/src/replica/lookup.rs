@@ -21,8 +21,8 @@ impl Lookup<'_> {
 
     /// Stamps a request that came to its key's address as a switch would that knew of this node's
     /// partitions alone, and as they are now. What lies in none of them is stamped for partition 0,
-    /// which nobody has.
-    pub(crate) fn stamp(&self, op: Op, request: &Header) -> Header {
+    /// which nobody has. Counts it, as no switch does.
+    pub(crate) fn stamp(&mut self, op: Op, request: &Header) -> Header {
         let unstamped = Header {
             hop_flags: request.hop_flags & (wire::CONTENT_HOP_FLAGS | hop_flag::MISSED),
             partition: 0,
@@ -34,9 +34,10 @@ impl Lookup<'_> {
         };
         let ranges = self.ranges.get(&KeyspaceId(request.keyspace));
         let id = ranges.and_then(|ranges| ranges.find(Match(request.match_value)));
-        let Some(replica) = id.and_then(|id| self.replicas.get(id)) else { return unstamped };
-        let partition = &replica.member.partition;
+        let Some(replica) = id.and_then(|id| self.replicas.get_mut(id)) else { return unstamped };
         let writes = ContentClass::of(op, request.flags) == Some(ContentClass::Write);
+        replica.count_by_address(writes);
+        let partition = &replica.member.partition;
         let (whole, tail) = (partition.chain.iter().copied(), partition.tail());
         let (chain, chain_len) = if writes {
             wire::chain_bytes(whole.map(|id| id.0))
