@@ -9,9 +9,9 @@
  * The build defines, in the machine's order, what crates/xdp/benches/program says: CLIENT and
  * CLIENT_PORT; NODES_NET, to which a node's id is added, and NODES_PORT; NODES, how many; HOT_KEYS,
  * how many keys may be hot, and APART, how far their hashes lie from each other. The lower half of
- * those is asked for, and the replies for the upper half raise the floor. CACHED_KEYS, how many keys
- * a cache may hold, and SCATTER, what makes their hashes. VALUE_AT is where the value of a PUT lies in
- * its body.
+ * those is asked for, and the replies for the upper half raise the floor. CACHED_KEYS, how many
+ * keys a cache may hold, and SCATTER, what makes their hashes. VALUE_AT is where the value of a PUT
+ * lies in its body.
  */
 
 /* What the packet says in `count` of its key. */
@@ -66,7 +66,10 @@ static __always_inline void count_run(struct kw_header *kw, struct clock *clock)
 		clock->time = bpf_ktime_get_ns() - clock->time;
 }
 
-/* A write that may be delegated: its client is another one for each packet, and waits for each answer. */
+/*
+ * A write that may be delegated: its client is another one for each packet, and waits for each
+ * answer.
+ */
 static __always_inline void numbered(struct kw_header *kw, const struct clock *clock, __u64 random)
 {
 	if (clock->run == 1)

@@ -38,7 +38,8 @@ int govern(struct kw_rule *to)
 		__u64 directory_clock = kw_directory_clock();
 
 		if (directory_clock >= to->directory_clock ||
-		    __sync_val_compare_and_swap(&rule.directory_clock, directory_clock, to->directory_clock) == directory_clock)
+		    __sync_val_compare_and_swap(&rule.directory_clock, directory_clock,
+						to->directory_clock) == directory_clock)
 			break;
 		if (i + 1 == KW_GOVERN_TRIES)
 			return 1;

@@ -135,8 +135,8 @@ static __always_inline bool kw_give_version(struct kw_write *w, struct kw_delega
  * Gives a write that has none a grant: 0, or what becomes of the write. A function of its own to
  * the verifier, as `kw_delegate` is.
  */
-__noinline int kw_give(struct kw_write *w, const struct kw_hot *hot, struct kw_delegation *delegation,
-		       struct kw_own *own)
+__noinline int kw_give(struct kw_write *w, const struct kw_hot *hot,
+		       struct kw_delegation *delegation, struct kw_own *own)
 {
 	struct kw_grantee *grantee;
 	int fate;

@@ -39,8 +39,10 @@
 /* No node has this id. */
 #define KW_NOBODY	0xffff
 
-_Static_assert(sizeof(((struct kw_hot *)0)->holders) == KW_HOT_BANK_MAX, "a holder for each reader");
-_Static_assert(sizeof(((struct kw_holders *)0)->nodes) == 2 * KW_NODES_MAX, "a place for each node");
+_Static_assert(sizeof(((struct kw_hot *)0)->holders) == KW_HOT_BANK_MAX,
+	       "a holder for each reader");
+_Static_assert(sizeof(((struct kw_holders *)0)->nodes) == 2 * KW_NODES_MAX,
+	       "a place for each node");
 
 /* The element of a key that may have one. */
 static __noinline struct kw_hot *kw_hot(__be16 keyspace, __be64 keyhash)
@@ -51,7 +53,8 @@ static __noinline struct kw_hot *kw_hot(__be16 keyspace, __be64 keyhash)
 }
 
 /* That of a request's key: one that has its hash, but lies elsewhere, is another key. */
-static __always_inline struct kw_hot *kw_hot_asked(__be16 keyspace, __be64 keyhash, __be64 match_low)
+static __always_inline struct kw_hot *kw_hot_asked(__be16 keyspace, __be64 keyhash,
+						   __be64 match_low)
 {
 	struct kw_hot *hot = kw_hot(keyspace, keyhash);
 
@@ -63,7 +66,7 @@ static __always_inline bool kw_has_hot_bit(__u16 part)
 	return hot_bits[part / 64] & 1ULL << part % 64;
 }
 
-/* Whether a key may be hot: two bits for parts of its hash spare most others the look into the map. */
+/* Whether a key may be hot: two bits for parts of its hash spare most others a look at the map. */
 static __always_inline bool kw_may_be_hot(__be64 keyhash)
 {
 	__u64 hash = bpf_be64_to_cpu(keyhash);

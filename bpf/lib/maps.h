@@ -208,7 +208,7 @@ struct {
 #define KW_GRANTEES_MAX	(1 << 16)
 #define KW_ENDED_MAX	(1 << 18)
 
-/* What requests were given under delegations. The loader takes out those that programs have left. */
+/* What requests were given under delegations. The loader takes out those that programs left. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, KW_GRANTS_MAX);
@@ -262,8 +262,8 @@ struct {
 } hot_loads SEC(".maps");
 
 /*
- * Which keys caches hold: see cached.h. The loader has it mapped and writes rules as it is told them,
- * with the code that a switch in user space has for its own.
+ * Which keys caches hold: see cached.h. The loader has it mapped and writes rules as it is told
+ * them, with the code that a switch in user space has for its own.
  */
 struct {
 	__u64	buckets[KW_CACHE_RULE_BUCKETS][KW_CACHE_RULE_BUCKET_LEN];

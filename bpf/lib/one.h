@@ -72,8 +72,8 @@ static __always_inline const struct kw_client *kw_client(struct xdp_md *ctx, __b
 }
 
 /* From a node or a cache to the client that it names. */
-static __always_inline int kw_reply(struct xdp_md *ctx, const struct kw_packet *p, struct kw_own *own,
-				    __u32 *ifindex)
+static __always_inline int kw_reply(struct xdp_md *ctx, const struct kw_packet *p,
+				    struct kw_own *own, __u32 *ifindex)
 {
 	struct kw_header *kw = p->kw;
 	const struct kw_client *client;
@@ -124,8 +124,8 @@ static __always_inline int kw_send_to(const struct kw_packet *p, const struct kw
  * delegation, or 0, the switch's clock, and whether another switch may have stamped it,
  * because it was first sent before the directory began.
  */
-static __always_inline void kw_stamp_home(struct kw_header *kw, __be64 first_sent, __u64 directory_clock,
-					  __be64 version)
+static __always_inline void kw_stamp_home(struct kw_header *kw, __be64 first_sent,
+					  __u64 directory_clock, __be64 version)
 {
 	/* The address depends on the moment, so that the beginning is not read before that. */
 	const void *beginning = (const void *)&rule.beginning + kw_after(directory_clock);
@@ -297,7 +297,7 @@ static __always_inline int kw_depart(const struct kw_packet *p, struct kw_own *o
 	return kw_send_to(p, node, bpf_htons(port), ifindex);
 }
 
-/* A PUT that may be delegated, while any key is delegated or was. Apart, as those for hot keys are. */
+/* A PUT that may be delegated, while any key is or was. Apart, as those for hot keys are. */
 static __noinline int kw_delegated_put(struct ethhdr *eth, struct kw_own *own,
 				     const struct kw_row *row, __u32 *ifindex)
 {
@@ -325,7 +325,10 @@ static __noinline int kw_delegated_put(struct ethhdr *eth, struct kw_own *own,
 	return fate;
 }
 
-/* A request for one key. `may_be_delegated`: a write whose grant has to be looked for if there are any. */
+/*
+ * A request for one key. `may_be_delegated`: a write whose grant has to be looked for if there are
+ * any.
+ */
 static __always_inline int kw_single(const struct kw_packet *p, struct kw_own *own,
 				     struct kw_homeward way, bool may_be_delegated, __u32 *ifindex)
 {
@@ -357,7 +360,8 @@ static __always_inline int kw_single(const struct kw_packet *p, struct kw_own *o
 }
 
 /* Any node knows all keyspaces: the asker and its count choose one. */
-static __always_inline int kw_describe(const struct kw_packet *p, struct kw_own *own, __u32 *ifindex)
+static __always_inline int kw_describe(const struct kw_packet *p, struct kw_own *own,
+				       __u32 *ifindex)
 {
 	struct kw_header *kw = p->kw;
 	const struct kw_node *node;

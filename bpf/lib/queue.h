@@ -26,7 +26,7 @@ static __always_inline struct kw_report *kw_report(__u32 node)
 	return &reports[node & (KW_NODES_MAX - 1)];
 }
 
-/* A backlog that lasts longer, in nanoseconds, counts as this: times any rate it still is a number. */
+/* A longer backlog, in nanoseconds, counts as this: times any rate it still fits into 64 bits. */
 #define KW_BACKLOG_MAX	(1ULL << 32)
 
 /* Adds what this processor has sent to a node that serves so many requests in a second. */
@@ -107,7 +107,10 @@ static __always_inline void kw_sent_along(struct kw_own *own, const struct kw_ro
 		kw_sent(own, *(__be16 *)(void *)(row->chain + 2 * i));
 }
 
-/* What a reply says that its node can serve: one that leaves the request's chain in it does not know. */
+/*
+ * What a reply says that its node can serve: one that leaves the request's chain in it does not
+ * know.
+ */
 static __always_inline __u32 kw_rate_of(const struct kw_header *kw)
 {
 	return kw->chain_len ? 0 : bpf_ntohl(KW_U32((void *)kw + KW_RATE_AT));

@@ -1,6 +1,6 @@
 /* What a test makes of the disk below the folder KEYWAY_TEST_DISK, while a file of that name stands
- * in the folder KEYWAY_TEST_MARKS: "slow", and each sync takes two seconds; "read-only", and nothing
- * can be written, as when a kernel mounts a disk read-only that has failed. */
+ * in the folder KEYWAY_TEST_MARKS: "slow", and each sync takes two seconds; "read-only", and
+ * nothing can be written, as when a kernel mounts a disk read-only that has failed. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>

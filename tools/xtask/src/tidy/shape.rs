@@ -90,8 +90,9 @@ fn body_end(rest: &str) -> Option<usize> {
 pub(super) fn lines_have_a_width(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
     let ours = |file: &&File| {
-        let shell = file.path.ends_with(".sh") || file.path.starts_with(".ci/");
-        file.is_rust() && !file.is_generated() || shell || file.path == "Makefile"
+        let program = [".rs", ".c", ".h", ".lua", ".sh"].iter().any(|end| file.path.ends_with(end));
+        let whole = file.path.starts_with(".ci/") || file.path == "Makefile";
+        (program || whole) && !file.is_generated()
     };
     for file in tree.files.iter().filter(ours) {
         for (number, line) in (1..).zip(file.text.lines()) {
@@ -181,6 +182,7 @@ mod tests {
         let wide = format!("// {}\n", "é".repeat(COLUMNS_MAX - 2));
         assert_eq!(lines_have_a_width(&one("a.rs", &wide)).len(), 1);
         assert_eq!(lines_have_a_width(&one("Makefile", &wide)).len(), 1);
+        assert_eq!(lines_have_a_width(&one("a.bpf.c", &wide)).len(), 1);
         assert_eq!(lines_have_a_width(&one("a.md", &wide)).len(), 0);
         let fits = format!("// {}\n", "é".repeat(COLUMNS_MAX - 3));
         assert_eq!(lines_have_a_width(&one("a.rs", &fits)).len(), 0);

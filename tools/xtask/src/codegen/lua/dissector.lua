@@ -16,7 +16,9 @@ local function protofield(abbr, make)
   return fields[abbr]
 end
 
-local UNSIGNED = { ProtoField.uint8, ProtoField.uint16, nil, ProtoField.uint32, [8] = ProtoField.uint64 }
+local UNSIGNED = {
+  ProtoField.uint8, ProtoField.uint16, nil, ProtoField.uint32, [8] = ProtoField.uint64,
+}
 
 local function define(prefix, field)
   field.proto = protofield(prefix .. field.name, function(abbr)
@@ -44,7 +46,8 @@ end
 local function define_parts(parts)
   for _, part in ipairs(parts) do
     if part.bytes then
-      part.proto = protofield(part.bytes, function(abbr) return ProtoField.bytes(abbr, part.bytes) end)
+      local bytes = function(abbr) return ProtoField.bytes(abbr, part.bytes) end
+      part.proto = protofield(part.bytes, bytes)
     end
   end
 end
