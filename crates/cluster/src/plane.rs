@@ -135,6 +135,14 @@ pub struct SwitchCounters {
     pub leaving: bool,
 }
 
+impl SwitchCounters {
+    /// Whether it counts requests to the content addresses of keys as well. If not, nodes do.
+    #[must_use]
+    pub fn counts_by_address(&self) -> bool {
+        self.content.as_ref().is_some_and(|content| content.capabilities.counts)
+    }
+}
+
 /// Load of one partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PartitionCount {

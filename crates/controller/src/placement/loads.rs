@@ -182,7 +182,7 @@ impl Loads {
         self.expected.retain(|id, (at, _)| !is_counted(id) && now < *at + EXPECTED_FOR);
         for count in &counters.partitions {
             let Some(partition) = places.get(&count.partition) else { continue };
-            let counted = self.counted(count);
+            let counted = self.counted(counters, count);
             let Some(known) = self.partitions.get_mut(&count.partition) else {
                 let fresh = Counted::new(partition.epoch, counted);
                 self.partitions.insert(count.partition, fresh);
@@ -210,7 +210,7 @@ impl Loads {
             let Some(partition) = map.partitions.iter().find(|it| it.id == count.partition) else {
                 continue;
             };
-            let counted = self.counted(count);
+            let counted = self.counted(counters, count);
             let fresh = Counted::new(partition.epoch, counted);
             let known = self.partitions.entry(count.partition).or_insert(fresh);
             (known.epoch, known.counted) = (partition.epoch, counted);
@@ -224,9 +224,14 @@ impl Loads {
     }
 
     /// What a switch and nodes together have counted.
-    fn counted(&self, by_switch: &PartitionCount) -> Rate {
+    fn counted(&self, switch: &SwitchCounters, by_switch: &PartitionCount) -> Rate {
         let PartitionCount { partition, reads, writes } = *by_switch;
-        Rate { reads, writes }.plus(self.addressed.of(partition))
+        let by_switch = Rate { reads, writes };
+        if switch.counts_by_address() {
+            by_switch
+        } else {
+            by_switch.plus(self.addressed.of(partition))
+        }
     }
 
     /// Of each partition what has gone elsewhere since the last sample.

@@ -83,9 +83,14 @@ type Counts = BTreeMap<PartitionId, (u64, u64)>;
 
 fn counts(members: &Members) -> Counts {
     let mut counts = Counts::new();
+    let by_switches = members.iter().any(|(_, peer)| {
+        let state = peer.report.as_ref().map(|report| &report.state);
+        matches!(state, Some(MemberReport::Switch(it)) if it.counts_by_address())
+    });
     for (_, peer) in members.iter() {
         let counted = match peer.report.as_ref().map(|report| &report.state) {
             Some(MemberReport::Switch(counters)) => &counters.partitions,
+            Some(MemberReport::Node(_)) if by_switches => continue,
             Some(MemberReport::Node(report)) => &report.by_address,
             Some(MemberReport::Cache(_)) | None => continue,
         };

@@ -1,8 +1,9 @@
 //! Creating keyspaces: cuts, chains, refusals.
 
+use super::member::content_on;
 use super::world::{World, config, hash, node};
 use crate::{ControllerConfig, CreateError, KeyspaceSpec, MemberState, NoAddresses, SwitchStatus};
-use cluster::{Capabilities, ContentReport, ContentRouting, KeyspaceKind, Member, NodeId};
+use cluster::{Capabilities, ContentRouting, KeyspaceKind, Member, NodeId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -140,17 +141,7 @@ fn a_keyspace_whose_keys_could_have_no_content_addresses_is_refused_where_keys_h
 #[test]
 fn what_a_switch_says_that_it_can_do_is_in_the_status() {
     let mut world = World::new(1, 1);
-    let content = ContentReport {
-        plane: "routes".into(),
-        capabilities: Capabilities::ADDRESSES,
-        changes_per_second: None,
-        partitions: 6,
-        rules: 1,
-        pending: 0,
-        refused: 0,
-        unroutable: 0,
-        trouble: None,
-    };
+    let content = content_on(Capabilities::ADDRESSES);
     world.member(Member::Switch(0)).content = Some(content.clone());
     world.settle();
     let status = world.status();

@@ -372,3 +372,18 @@ fn cluster_of(install: &Install) -> ClusterId {
         Install::Cache(tables) => tables.cluster,
     }
 }
+
+/// What a switch says of a sound table of content addresses on such a plane.
+pub(super) fn content_on(capabilities: Capabilities) -> ContentReport {
+    ContentReport {
+        plane: "a plane".into(),
+        capabilities,
+        changes_per_second: None,
+        partitions: 6,
+        rules: 1,
+        pending: 0,
+        refused: 0,
+        unroutable: 0,
+        trouble: None,
+    }
+}
