@@ -66,11 +66,20 @@ impl Holders {
         }
     }
 
-    /// Says for which addresses the rules of caches that are silent do not count any more.
-    pub(crate) fn expire(&mut self, now: Instant) -> BTreeSet<Ipv6Addr> {
-        let silent = self.until.extract_if(.., |_, until| *until <= now).map(|(cache, _)| cache);
-        let silent: Vec<CacheId> = silent.collect();
-        silent.iter().filter_map(|cache| self.addresses.get(cache)).flatten().copied().collect()
+    /// Says which caches are silent: their rules do not count any more.
+    pub(crate) fn expire(&mut self, now: Instant) -> Vec<CacheId> {
+        let silent = self.until.extract_if(.., |_, until| *until <= now);
+        silent.map(|(cache, _)| cache).collect()
+    }
+
+    /// The addresses for which these have rules.
+    pub(crate) fn addresses_of(&self, caches: &[CacheId]) -> BTreeSet<Ipv6Addr> {
+        caches.iter().filter_map(|cache| self.addresses.get(cache)).flatten().copied().collect()
+    }
+
+    /// Where a cache is.
+    pub(crate) fn place_of(&self, cache: CacheId) -> Option<Ipv6Addr> {
+        self.places.get(&cache).copied()
     }
 
     /// Where caches are. Says for which addresses reads may go elsewhere.

@@ -15,11 +15,14 @@
 //! *No answer rests on it.* Who is asked answers by its own assignment and lease, or says that it
 //! is not the one. So a table may be late, and may stay when nobody keeps it any more.
 
+mod budget;
 mod holders;
+mod loads;
 mod partitions;
 mod table;
 #[cfg(test)]
 mod tests;
 
+pub use budget::Budget;
 pub use partitions::{Unroutable, Why};
 pub use table::{BATCH_MAX, Change, ContentTable, Counts, Entry};

@@ -1,8 +1,9 @@
 //! What is wanted, what is installed, and which changes come next.
 
 use crate::holders::Holders;
+use crate::loads::Loads;
 use crate::partitions::{Unroutable, prefixes};
-use cluster::{CacheId, SwitchTables};
+use cluster::{CacheId, PartitionCount, SwitchTables};
 use machine::Instant;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv6Addr;
@@ -59,6 +60,9 @@ pub struct ContentTable {
     due: Due,
     asked: BTreeMap<AddressPrefix, Option<Ipv6Addr>>,
     failed: BTreeSet<AddressPrefix>,
+    /// Where caches are that have lost all of their rules at once.
+    gone: BTreeSet<Ipv6Addr>,
+    loads: Loads,
     /// Whether anything was ever wanted. Until then what was found is left as it is.
     told: bool,
 }
@@ -116,6 +120,8 @@ impl ContentTable {
             due: Due::default(),
             asked: BTreeMap::new(),
             failed: BTreeSet::new(),
+            gone: BTreeSet::new(),
+            loads: Loads::default(),
             told: false,
         }
     }
@@ -131,6 +137,7 @@ impl ContentTable {
         let (partitions, unroutable) = prefixes(self.service, tables);
         let before = std::mem::replace(&mut self.partitions, partitions);
         self.unroutable = unroutable;
+        self.loads.follow(self.service, tables);
         let moved = self.holders.place(&tables.caches);
         if !std::mem::replace(&mut self.told, true) {
             return self.look_at_all();
@@ -158,6 +165,7 @@ impl ContentTable {
 
     /// A cache has no rules any more.
     pub fn forget_cache(&mut self, cache: CacheId) {
+        self.gone.extend(self.holders.place_of(cache));
         let addresses = self.holders.forget(cache);
         self.look_at_rules(addresses);
     }
@@ -170,7 +178,9 @@ impl ContentTable {
 
     /// Time passes: rules of caches that are silent do not count any more.
     pub fn handle_timeout(&mut self, now: Instant) {
-        let addresses = self.holders.expire(now);
+        let silent = self.holders.expire(now);
+        self.gone.extend(silent.iter().filter_map(|cache| self.holders.place_of(*cache)));
+        let addresses = self.holders.addresses_of(&silent);
         self.look_at_rules(addresses);
     }
 
@@ -187,6 +197,7 @@ impl ContentTable {
         self.installed = entries.into_iter().map(|it| (it.prefix, it.via)).collect();
         self.rules_installed = self.installed.keys().filter(|it| is_rule(it)).count();
         self.asked.clear();
+        self.loads.begin();
         self.look_at_all();
     }
 
@@ -221,6 +232,48 @@ impl ContentTable {
             .collect();
         self.asked = changes.iter().map(|it| (it.prefix, it.via)).collect();
         changes
+    }
+
+    /// A member to which rules lead of which none is wanted any more, as those of a cache that is
+    /// gone: for a device that can take all of them out at once. It is asked for that then, as by
+    /// [`poll`](Self::poll).
+    pub fn poll_sweep(&mut self) -> Option<Ipv6Addr> {
+        if !self.asked.is_empty() {
+            return None;
+        }
+        while let Some(member) = self.gone.pop_first() {
+            let leads = |it: &(&AddressPrefix, &Ipv6Addr)| is_rule(it.0) && *it.1 == member;
+            let all = self.installed.iter().filter(leads).map(|(prefix, _)| *prefix);
+            let all: BTreeSet<AddressPrefix> = all.collect();
+            if all.len() > 1 && all.iter().all(|it| self.wanted(*it) != Some(member)) {
+                all.iter().for_each(|prefix| self.due.rules.remove(prefix));
+                self.asked = all.into_iter().map(|prefix| (prefix, None)).collect();
+                return Some(member);
+            }
+        }
+        None
+    }
+
+    /// How many prefixes the device is being asked about.
+    #[must_use]
+    pub fn asked(&self) -> usize {
+        self.asked.len()
+    }
+
+    /// What it is being asked for has not become of anything: all of it is as it was.
+    pub fn failed(&mut self) {
+        let all = self.asked.keys().copied().collect();
+        self.done(&all);
+    }
+
+    /// The device has matched so many packets with each of these prefixes.
+    pub fn count(&mut self, counts: impl IntoIterator<Item = (AddressPrefix, u64)>) {
+        self.loads.count(counts);
+    }
+
+    /// How much partitions were asked for, by their ids.
+    pub fn loads(&self) -> impl Iterator<Item = PartitionCount> + '_ {
+        self.loads.sums()
     }
 
     /// The device has done what it was asked for, but for these prefixes, which are as they were.

@@ -1,5 +1,6 @@
 //! The cluster in the rack: its addresses, and its configuration file.
 
+use crate::openvswitch;
 use crate::plane::Plane;
 use crate::rack::{CONTENT, LabHost, Rack};
 use runtime::store::SyncPolicy;
@@ -70,10 +71,11 @@ impl Cluster {
         let addresses = format!("[content]\nprefix = \"{}\"\nport = {NODE_PORT}\n\n", content());
         let has_content = self.plane.has_content();
         let content = if has_content { &addresses } else { "" };
+        let openflow = if self.plane.has_bridge() { openflow(&self.rack) } else { String::new() };
         let mut text = format!(
             "[cluster]\nseed = {SEED}\n\n{content}\
              [switch]\nservice = \"{service}\"\nadmin = \"{switch_admin}\"\n\
-             threads = {switch_threads}\n\n\
+             threads = {switch_threads}\n\n{openflow}\
              [controller]\nadmin = \"{admin}\"\ndata = {directory:?}\n"
         );
         for (id, place) in (1..).zip(self.rack.nodes()) {
@@ -131,6 +133,22 @@ impl Cluster {
     }
 }
 
+/// Where the bridge finds its controller, and members behind which of its ports.
+fn openflow(rack: &Rack) -> String {
+    let mut text = format!(
+        "[switch.openflow]\nlisten = \"127.0.0.1:{}\"\n\n[switch.openflow.exits]\n",
+        openvswitch::PORT
+    );
+    for place in rack.nodes().chain(rack.caches()) {
+        let (address, mac) = (place.address6(), place.host_mac());
+        let port = openvswitch::port_of(rack, place).expect("it is in the rack");
+        writeln!(text, "\"{address}\" = {{ mac = \"{mac}\", port = {port} }}")
+            .expect("strings take everything");
+    }
+    text.push('\n');
+    text
+}
+
 fn cache(id: u16, place: LabHost, plane: Plane) -> String {
     let (listen, admin) = (listen(place, plane), admin(place));
     format!("\n[[cache]]\nid = {id}\nlisten = \"{listen}\"\nadmin = \"{admin}\"\n")
@@ -144,6 +162,7 @@ mod tests {
     use runtime::config::{Config, EngineKind};
     use runtime::disk::MinFreeDisk;
     use runtime::memory::MaxMemory;
+    use std::net::Ipv6Addr;
 
     fn cluster(engine: EngineKind, data: Option<&str>, rate: u32) -> Cluster {
         let url = |node| format!("redis+unix:///tmp/{node}").parse().unwrap();
@@ -196,16 +215,27 @@ mod tests {
     fn where_keys_have_addresses_members_have_ipv6() {
         let cluster = cluster(EngineKind::Memory, None, 0);
         let size = UpOptions { shards: 1, ..cluster.size.clone() };
-        let cluster = Cluster { plane: Plane::Routes, size, ..cluster };
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("cluster.toml");
-        std::fs::write(&path, cluster.config(directory.path())).unwrap();
-        let config = Config::load(&path).unwrap();
+        let with = |plane| {
+            let cluster = Cluster { plane, size: size.clone(), ..cluster.clone() };
+            let directory = tempfile::tempdir().unwrap();
+            let path = directory.path().join("cluster.toml");
+            std::fs::write(&path, cluster.config(directory.path())).unwrap();
+            Config::load(&path).unwrap()
+        };
+        let config = with(Plane::Routes);
         assert_eq!(config.content.unwrap().prefix.to_string(), "fd77:1::/48");
         assert_eq!(config.switches[0].service.to_string(), "[fd77::ff:1]:7700");
         assert_eq!(config.node(NodeId(32)).unwrap().listen.to_string(), "[fd77::1:20]:7801");
         assert_eq!(config.caches[1].listen.to_string(), "[fd77::3:2]:7801");
         assert_eq!(config.controller.admin.to_string(), "10.77.254.1:7780");
+        assert_eq!(config.switches[0].openflow, None);
+        let bridged = with(Plane::OpenFlow);
+        let exits = &bridged.switches[0].openflow.as_ref().unwrap().exits;
+        assert_eq!(exits.len(), usize::from(NODES_MAX) + 2);
+        let last = exits[&"fd77::3:2".parse::<Ipv6Addr>().unwrap()];
+        assert_eq!(last.mac.to_string(), "02:4b:57:00:03:02");
+        let sides = u32::from(CLIENTS_MAX + NODES_MAX) + 2;
+        assert_eq!(last.port.map(NonZero::get), Some(1 + sides), "the switch has the first");
     }
 
     #[test]

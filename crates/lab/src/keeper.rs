@@ -3,6 +3,7 @@
 
 use crate::cluster::Cluster;
 use crate::guard::Guard;
+use crate::openvswitch::{OpenVSwitch, Part};
 use crate::process::{self, Plan, Process};
 use crate::rack::{LabHost, name_option};
 use crate::ready::{self, Progress};
@@ -16,6 +17,7 @@ use nix::sys::signal::Signal;
 use runtime::clock::Clock;
 use runtime::signals::Signals;
 use std::fs;
+use std::path::PathBuf;
 use std::process::ExitStatus;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel};
 use std::thread;
@@ -92,6 +94,11 @@ impl Lab {
         fs::create_dir_all(path.join(LOGS)).context("cannot create a directory for logs")?;
         network::build(&self.cluster.rack, self.cluster.plane)?;
         tell(&format!("{} hosts are linked", self.state.namespaces.len()));
+        if self.cluster.plane.has_bridge() {
+            let bridge = OpenVSwitch::new(&path)?;
+            self.run_part(bridge.database()?, !stays)?;
+            self.run_part(bridge.switch(&self.cluster.rack)?, !stays)?;
+        }
         for (place, mut arguments) in self.roles() {
             arguments.extend(["--config".to_owned(), config.display().to_string()]);
             self.run(place, arguments, !stays)?;
@@ -104,13 +111,36 @@ impl Lab {
     /// Runs this program on a host, with what a role is told or with something else. If it is tied,
     /// it ends with this process.
     pub fn run(&mut self, on: LabHost, arguments: Vec<String>, tied: bool) -> Result<()> {
-        let plan = Plan {
+        self.start_process(Plan {
             place: on.to_string(),
             namespace: self.cluster.rack.namespace(on),
+            program: None,
             arguments,
-            log: self.held.path().join(LOGS).join(format!("{on}.log")),
+            variables: Vec::new(),
+            log: self.log_of(&on.to_string()),
             tied,
-        };
+        })
+    }
+
+    /// Runs a process of an Open vSwitch where the switch is.
+    fn run_part(&mut self, part: Part, tied: bool) -> Result<()> {
+        let Part { name, program, arguments, variables } = part;
+        self.start_process(Plan {
+            place: name.to_owned(),
+            namespace: self.cluster.rack.namespace(LabHost::Switch),
+            program: Some(program),
+            arguments,
+            variables,
+            log: self.log_of(name),
+            tied,
+        })
+    }
+
+    fn log_of(&self, place: &str) -> PathBuf {
+        self.held.path().join(LOGS).join(format!("{place}.log"))
+    }
+
+    fn start_process(&mut self, plan: Plan) -> Result<()> {
         let sender = self.sender.clone();
         // Nobody listens any more once the lab is being taken down.
         let ended = move |place: &str, status| {

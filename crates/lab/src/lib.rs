@@ -26,6 +26,7 @@ pub mod links;
 pub mod name;
 pub mod namespace;
 pub mod network;
+pub mod openvswitch;
 pub mod place;
 pub mod plane;
 pub mod process;

@@ -28,6 +28,9 @@ pub fn build(rack: &Rack, plane: Plane) -> Result<()> {
         // Interfaces that are made later begin with these.
         inside(&name, || set(place, plane)).with_context(|| format!("cannot set up {name}"))?;
     }
+    if plane.has_bridge() {
+        return link_by_a_bridge(rack);
+    }
     let name = rack.namespace(LabHost::Switch);
     let mut links = switch_links(rack);
     if plane.has_content() {
@@ -179,14 +182,76 @@ fn host_link_6(place: LabHost) -> String {
          neighbour add {service} lladdr {port_mac} dev eth0 nud permanent\n\
          route add default via {service} dev eth0 onlink src {address}\n"
     );
+    text.push_str(&own_addresses(place));
+    text
+}
+
+/// The addresses of keys that a host takes as its own.
+fn own_addresses(place: LabHost) -> String {
     let own = match place {
         LabHost::Node(_) => Some(content().addresses()),
         LabHost::Cache(_) => Some(content().class(ContentClass::Read)),
         LabHost::Switch | LabHost::Controller | LabHost::Client(_) => None,
     };
-    if let Some(own) = own {
-        writeln!(text, "route add local {own} dev lo").expect("strings take everything");
+    own.map_or_else(String::new, |own| format!("route add local {own} dev lo\n"))
+}
+
+/// Links all hosts, that of the switch's process among them, by ports that are a bridge's. They
+/// find each other as hosts of one segment do; a key's address leads to the switch's host, unless
+/// the bridge knows better.
+fn link_by_a_bridge(rack: &Rack) -> Result<()> {
+    let name = rack.namespace(LabHost::Switch);
+    let ports = || {
+        ip(&[], &bridge_links(rack))?;
+        // They are the bridge's: this kernel is no host behind them.
+        let mut ports = rack.places().map(LabHost::port);
+        ports.try_for_each(|port| write(&format!("ipv6/conf/{port}/disable_ipv6"), "1"))
+    };
+    inside(&name, ports).context("cannot link the rack")?;
+    for place in rack.places() {
+        let name = rack.namespace(place);
+        let link = || {
+            ip(&[], &segment_link(place))?;
+            // The bridge gets packets as they are when they leave, and sums nothing up.
+            run("ethtool", &["-K", "eth0", "tx", "off"], "")
+        };
+        inside(&name, link).with_context(|| format!("cannot link {name}"))?;
     }
+    Ok(())
+}
+
+/// For `ip -batch` in the switch's namespace, if a bridge is there.
+fn bridge_links(rack: &Rack) -> String {
+    let mut text = String::new();
+    for place in rack.places() {
+        let (port, port_mac, host_mac) = (place.port(), place.port_mac(), place.host_mac());
+        let far_end = rack.namespace(place);
+        write!(
+            text,
+            "link add {port} address {port_mac} type veth \
+             peer name eth0 address {host_mac} netns {far_end}\n\
+             link set {port} arp off up\n"
+        )
+        .expect("strings take everything");
+    }
+    text
+}
+
+/// For `ip -batch` in the namespace of a host that a bridge links to others.
+fn segment_link(place: LabHost) -> String {
+    let (address, address_6) = (place.address(), place.address6());
+    let gateway = LabHost::Switch.address6();
+    let mut text = format!(
+        "link set lo up\n\
+         address add {address}/16 dev eth0\n\
+         address add {address_6}/64 dev eth0 nodad\n\
+         link set eth0 up\n"
+    );
+    if place != LabHost::Switch {
+        let keys = content().addresses();
+        writeln!(text, "route add {keys} via {gateway} dev eth0").expect("strings take all");
+    }
+    text.push_str(&own_addresses(place));
     text
 }
 

@@ -15,6 +15,10 @@ pub enum Plane {
     Xdp,
     /// In the routes of the switch's kernel, by the addresses of keys; the rack has IPv6 then.
     Routes,
+    /// In an Open vSwitch that links the hosts, by the addresses of keys; the rack has IPv6 then.
+    #[value(name = "openflow")]
+    #[serde(rename = "openflow")]
+    OpenFlow,
 }
 
 impl Plane {
@@ -23,7 +27,7 @@ impl Plane {
         match self {
             Self::User => Vec::new(),
             Self::Xdp => ["--plane", "xdp", "--ports", ports].map(str::to_owned).into(),
-            Self::Routes => ["--plane", "routes"].map(str::to_owned).into(),
+            Self::Routes | Self::OpenFlow => ["--plane", self.name()].map(str::to_owned).into(),
         }
     }
 
@@ -33,6 +37,7 @@ impl Plane {
             Self::User => "user",
             Self::Xdp => "xdp",
             Self::Routes => "routes",
+            Self::OpenFlow => "openflow",
         }
     }
 
@@ -43,7 +48,12 @@ impl Plane {
 
     /// Whether keys have addresses, and members IPv6 addresses.
     pub fn has_content(self) -> bool {
-        self == Self::Routes
+        matches!(self, Self::Routes | Self::OpenFlow)
+    }
+
+    /// Whether a bridge links the hosts, and not a router.
+    pub fn has_bridge(self) -> bool {
+        self == Self::OpenFlow
     }
 }
 
@@ -64,5 +74,6 @@ mod tests {
         assert!(Plane::User.arguments("p-n1").is_empty());
         assert_eq!(Plane::Xdp.arguments("p-n1"), ["--plane", "xdp", "--ports", "p-n1"]);
         assert_eq!(Plane::Routes.arguments("p-n1"), ["--plane", "routes"]);
+        assert_eq!(Plane::OpenFlow.arguments("p-n1"), ["--plane", "openflow"]);
     }
 }

@@ -68,8 +68,11 @@ pub struct Process {
 pub struct Plan {
     pub place: String,
     pub namespace: String,
-    /// Of this binary.
+    /// Which program; this one if none is named.
+    pub program: Option<&'static str>,
     pub arguments: Vec<String>,
+    /// Of its environment.
+    pub variables: Vec<(&'static str, PathBuf)>,
     pub log: PathBuf,
     /// Whether the kernel is to kill it when this process ends.
     pub tied: bool,
@@ -104,11 +107,12 @@ fn report(sender: &Sender<Result<i32>>, result: Result<i32>) {
 
 fn spawn(plan: &Plan) -> Result<Child> {
     namespace::enter(&plan.namespace)?;
-    let binary = this_binary()?;
+    let binary = plan.program.map_or_else(this_binary, |program| Ok(program.into()))?;
     let mut command = if plan.tied { tied(&binary) } else { Command::new(binary) };
     let log =
         File::create(&plan.log).with_context(|| format!("cannot create {}", plan.log.display()))?;
     command.args(&plan.arguments).stdin(Stdio::null());
+    command.envs(plan.variables.iter().map(|(name, value)| (name, value)));
     command.stdout(log.try_clone().context("no file descriptors left")?).stderr(log);
     without_settings(&mut command);
     // Ctrl-C is for the lab as a whole.

@@ -2,6 +2,7 @@
 
 use anyhow::{Context, Result, bail};
 use std::io::Write as _;
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 /// Runs a program in the network of the calling thread.
@@ -10,9 +11,25 @@ use std::process::{Command, Stdio};
 ///
 /// What it complains about if it fails.
 pub fn run(program: &str, arguments: &[&str], input: &str) -> Result<()> {
+    let advice = "is it installed? apt-get install iproute2 ethtool nftables";
+    run_with(program, arguments, input, &[], advice)
+}
+
+/// The same with variables of its environment; if there is no such program, people are advised.
+///
+/// # Errors
+///
+/// As [`run()`].
+pub fn run_with(
+    program: &str,
+    arguments: &[&str],
+    input: &str,
+    variables: &[(&str, PathBuf)],
+    advice: &str,
+) -> Result<()> {
     let mut command = Command::new(program);
     command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
-    let advice = "is it installed? apt-get install iproute2 ethtool nftables";
+    command.envs(variables.iter().map(|(name, value)| (name, value)));
     let mut child = command.spawn().with_context(|| format!("cannot run {program}; {advice}"))?;
     let mut stdin = child.stdin.take().expect("piped");
     // One that ends before it has read all says why.

@@ -1,12 +1,15 @@
 //! The channel to a switch as a machine (6.3): it begins with a HELLO, and then the switch does
 //! what it is asked for, one thing after the other.
 
-use crate::flow::{COOKIE, COOKIE_MASK, Exits, any_flow, defaults, entry, flow};
-use crate::message::{HEADER_LEN, Request, Said, VERSION, echo, len, read};
+use crate::flow::{
+    COOKIE, COOKIE_MASK, ENTRY, ENTRY_MASK, Exits, PREFIXES, RULES, any_flow, defaults,
+};
+use crate::message::{ALL_TABLES, Counted, HEADER_LEN, Request, Said, VERSION, echo, len, read};
 use content::{Change, Entry};
 use machine::Instant;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::net::Ipv6Addr;
 use std::time::Duration;
 use wire::AddressPrefix;
 
@@ -26,15 +29,39 @@ pub enum Stage {
 pub enum Answer {
     /// All changes are made but these; why those are not.
     Done(BTreeMap<AddressPrefix, String>),
-    /// What the switch has of ours.
+    /// What the switch has of ours, or what of that was asked for.
     Has {
-        /// Its entries.
-        entries: Vec<Entry>,
-        /// How many packets each has matched, in the same order.
-        packets: Vec<u64>,
+        /// Its entries, and how many packets each has matched.
+        entries: Vec<(Entry, u64)>,
         /// Whether what becomes of all other packets is said as well.
         defaults: bool,
     },
+}
+
+/// What a switch is asked to list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// All entries.
+    All,
+    /// The prefixes of partitions: a table that is small, and says how much they are asked for.
+    Prefixes,
+}
+
+impl Part {
+    fn table(self) -> u8 {
+        match self {
+            Self::All => ALL_TABLES,
+            Self::Prefixes => PREFIXES,
+        }
+    }
+
+    /// The defaults among it.
+    fn defaults(self) -> usize {
+        match self {
+            Self::All => defaults().len(),
+            Self::Prefixes => 1,
+        }
+    }
 }
 
 /// Why a channel has to be closed.
@@ -67,6 +94,7 @@ impl std::error::Error for ChannelError {}
 /// comes.
 #[derive(Debug)]
 pub struct Channel {
+    exits: Exits,
     stage: Stage,
     datapath: u64,
     tables: u8,
@@ -86,15 +114,16 @@ pub struct Channel {
 enum Pending {
     /// These changes, by their numbers, and the barrier behind them.
     Changes { of: BTreeMap<u32, AddressPrefix>, refused: BTreeMap<AddressPrefix, String> },
-    /// What it has; the part of it that has come.
-    Flows(Vec<(Entry, u64)>, usize, Exits),
+    /// What it has; the entries that have come, and how many of the defaults.
+    Flows { part: Part, entries: Vec<(Entry, u64)>, defaults: usize },
 }
 
 impl Channel {
-    /// A channel to a switch that has just connected.
+    /// A channel to a switch that has just connected, and has these exits to members.
     #[must_use]
-    pub fn new(now: Instant) -> Self {
+    pub fn new(now: Instant, exits: Exits) -> Self {
         let mut channel = Self {
+            exits,
             stage: Stage::Greeting,
             datapath: 0,
             tables: 0,
@@ -123,12 +152,12 @@ impl Channel {
     }
 
     /// Asks for these changes. Those to members without an exit are refused at once.
-    pub fn change(&mut self, changes: &[Change], exits: &Exits) {
+    pub fn change(&mut self, changes: &[Change]) {
         let (mut of, mut refused) = (BTreeMap::new(), BTreeMap::new());
         for Change { prefix, via } in changes {
-            let request = match via.map(|via| (via, exits.get(&via))) {
-                None => Request::Remove(any_flow(*prefix), COOKIE_MASK),
-                Some((via, Some(exit))) => Request::Add(flow(*prefix, via, *exit)),
+            let request = match via.map(|via| (via, self.exits.flow(*prefix, via))) {
+                None => Request::Remove(any_flow(*prefix), ENTRY_MASK),
+                Some((_, Some(flow))) => Request::Add(flow),
                 Some((via, None)) => {
                     refused.insert(*prefix, format!("nobody says where {via} is"));
                     continue;
@@ -148,18 +177,31 @@ impl Channel {
         }
     }
 
-    /// Takes all of ours out but for that, with one request.
+    /// Takes all entries out, with one request.
     pub fn clear(&mut self) {
-        self.ask(Request::RemoveAll { cookie: COOKIE, mask: COOKIE_MASK });
-        self.say_defaults();
+        self.remove_all(Some((ALL_TABLES, ENTRY, ENTRY_MASK)));
+    }
+
+    /// Takes all rules that lead to a member out, with one request.
+    pub fn sweep(&mut self, member: Ipv6Addr) {
+        // Where it is unknown where one is, nothing leads there.
+        let cookie = self.exits.cookie(member);
+        self.remove_all(cookie.map(|it| (RULES, it, u64::MAX)));
+    }
+
+    fn remove_all(&mut self, of: Option<(u8, u64, u64)>) {
+        if let Some((table, cookie, mask)) = of {
+            self.ask(Request::RemoveAll { table, cookie, mask });
+        }
         self.ask(Request::Barrier);
         self.pending = Some(Pending::Changes { of: BTreeMap::new(), refused: BTreeMap::new() });
     }
 
-    /// Asks what the switch has of ours; what does not lead there as these say leads to nobody.
-    pub fn list(&mut self, exits: &Exits) {
-        self.ask(Request::Flows { cookie: COOKIE, mask: COOKIE_MASK });
-        self.pending = Some(Pending::Flows(Vec::new(), 0, exits.clone()));
+    /// Asks what the switch has of ours. What does not lead to its member as the exits say leads to
+    /// nobody.
+    pub fn list(&mut self, part: Part) {
+        self.ask(Request::Flows { table: part.table(), cookie: COOKIE, mask: COOKIE_MASK });
+        self.pending = Some(Pending::Flows { part, entries: Vec::new(), defaults: 0 });
     }
 
     /// What became of what was asked for last, once.
@@ -242,21 +284,21 @@ impl Channel {
         Ok(())
     }
 
-    fn found(&mut self, flows: Vec<Option<crate::message::Counted>>, more: bool) {
-        let Some(Pending::Flows(entries, others, exits)) = &mut self.pending else { return };
-        for counted in flows.into_iter().flatten() {
-            match entry(&counted.flow, exits) {
-                Some(entry) => entries.push((entry, counted.packets)),
-                None => *others += usize::from(defaults().contains(&counted.flow)),
+    fn found(&mut self, flows: Vec<Option<Counted>>, more: bool) {
+        let Some(Pending::Flows { part, entries, defaults: said }) = &mut self.pending else {
+            return;
+        };
+        for Counted { flow, packets } in flows.into_iter().flatten() {
+            match self.exits.entry(&flow) {
+                Some(entry) => entries.push((entry, packets)),
+                None => *said += usize::from(defaults().contains(&flow)),
             }
         }
-        if more {
-            return;
+        if !more {
+            let (entries, defaults) = (std::mem::take(entries), *said == part.defaults());
+            self.answer = Some(Answer::Has { entries, defaults });
+            self.pending = None;
         }
-        let defaults = *others == defaults().len();
-        let (entries, packets) = std::mem::take(entries).into_iter().unzip();
-        self.answer = Some(Answer::Has { entries, packets, defaults });
-        self.pending = None;
     }
 
     fn refuse(&mut self, number: u32, kind: u16, code: u16) -> Result<(), ChannelError> {

@@ -20,6 +20,6 @@ mod message;
 #[cfg(test)]
 mod tests;
 
-pub use channel::{Answer, Channel, ChannelError, Stage};
+pub use channel::{Answer, Channel, ChannelError, Part, Stage};
 pub use fields::Mac;
 pub use flow::{Exit, Exits};

@@ -25,15 +25,17 @@ pub(crate) enum Request {
     Add(Flow),
     /// Takes the flow out that matches the same, if its cookie has these bits.
     Remove(Flow, u64),
-    /// Takes all flows with these bits in their cookies out.
+    /// Takes all flows of a table, or of [`ALL_TABLES`], with these bits in their cookies out.
     RemoveAll {
+        table: u8,
         cookie: u64,
         mask: u64,
     },
     /// Is answered when all that was sent before is done.
     Barrier,
-    /// Asks for all flows with these bits in their cookies.
+    /// Asks for all flows of a table, or of [`ALL_TABLES`], with these bits in their cookies.
     Flows {
+        table: u8,
         cookie: u64,
         mask: u64,
     },
@@ -136,16 +138,15 @@ impl Request {
                 flow.does.push(out);
             }
             Self::Remove(flow, mask) => push_flow_mod(out, DELETE_STRICT, flow, mask),
-            Self::RemoveAll { cookie, mask } => {
+            Self::RemoveAll { table, cookie, mask } => {
                 let does = Does::GoTo(0);
-                let flow =
-                    Flow { table: ALL_TABLES, priority: 0, cookie, matches: Match::All, does };
+                let flow = Flow { table, priority: 0, cookie, matches: Match::All, does };
                 push_flow_mod(out, DELETE, flow, mask);
             }
-            Self::Flows { cookie, mask } => {
+            Self::Flows { table, cookie, mask } => {
                 out.extend(FLOW_STATISTICS.to_be_bytes());
                 out.extend([0; 6]);
-                out.extend([ALL_TABLES, 0, 0, 0]);
+                out.extend([table, 0, 0, 0]);
                 out.extend(ANY.to_be_bytes());
                 out.extend(ANY.to_be_bytes());
                 out.extend([0; 4]);

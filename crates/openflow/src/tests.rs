@@ -1,12 +1,12 @@
 //! What Open vSwitch 3.1 has said and understood, byte for byte, and channels that go wrong.
 
-use crate::channel::{Answer, Channel, ChannelError, Stage};
+use crate::channel::{Answer, Channel, ChannelError, Part, Stage};
 use crate::fields::{Does, Mac, Match};
-use crate::flow::{Exit, Exits, defaults, flow};
+use crate::flow::{Exit, Exits, defaults};
 use crate::message::{Counted, Flow, Request, Said, read};
 use content::{Change, Entry};
 use machine::Instant;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv6Addr;
 use std::time::Duration;
 use wire::AddressPrefix;
@@ -18,16 +18,16 @@ const FLOWS: &str = "0413011800000005000100000000000000400000000000\
     00361efb000009000000000000000000000000000000000000000000000000000000000000000000000001000a80\
     000a02080600000000000000400000000000003a3bd6400000000000000000000000006b77000000000000000000\
     00000000000000000000000000000100040000000000010008010000000088010000000001041cdb400429000000\
-    000000000000006b77000000010002000000000000000000000000000000000001002e80000a0286dd80003720fd\
+    000000000000006b77800000010002000000000000000000000000000000000001002e80000a0286dd80003720fd\
     770001000010028000000000000000ffffffffffffffff8000000000000000000000040028000000000019001080\
     000606024b57000102000000000010000000020000000000000000";
 const BARRIER: &str = "0415000800000003";
 const ERROR: &str = "0401001c0000000700010006040e0010000000070000000000000000";
 /// `ovs-ofctl ofp-print` reads it as: ADD table:1 priority=1065, ipv6,
-/// ipv6_dst=fd77:1:0:1002:8000::/65, cookie 0x6b77000000010002,
+/// ipv6_dst=fd77:1:0:1002:8000::/65, cookie 0x6b77800000010002,
 /// actions=set_field:02:4b:57:00:01:02->eth_dst,output:2.
 const FLOW_MOD: &str = "\
-    040e0088000000096b7700000001000200000000000000000100000000000429ffffffffffffffffffffffff\
+    040e0088000000096b7780000001000200000000000000000100000000000429ffffffffffffffffffffffff\
     000000000001002e80000a0286dd80003720fd770001000010028000000000000000ffffffffffffffff8000\
     000000000000000000040028000000000019001080000606024b570001020000000000100000000200000000\
     00000000";
@@ -53,7 +53,11 @@ fn exit() -> Exit {
 }
 
 fn exits() -> Exits {
-    [(node(), exit())].into()
+    [(node(), exit())].into_iter().collect()
+}
+
+fn flow() -> Flow {
+    exits().flow(prefix(), node()).expect("it is known where it is")
 }
 
 #[test]
@@ -66,7 +70,7 @@ fn what_a_switch_says_is_read() {
     let failed = &bytes("040e0010000000070000000000000000")[..];
     let error = Said::Error { kind: 1, code: 6, text: failed };
     assert_eq!(read(&bytes(ERROR)), Some((7, error)));
-    let ours = Counted { flow: flow(prefix(), node(), exit()), packets: 0 };
+    let ours = Counted { flow: flow(), packets: 0 };
     let default = Counted { flow: defaults()[1], packets: 0 };
     let flows = Said::Flows(vec![None, Some(default), Some(ours)], false);
     assert_eq!(read(&bytes(FLOWS)), Some((5, flows)));
@@ -80,7 +84,7 @@ fn what_a_switch_says_is_read() {
 #[test]
 fn what_a_switch_is_asked_is_what_it_understands() {
     let mut out = Vec::new();
-    Request::Add(flow(prefix(), node(), exit())).push(&mut out, 9);
+    Request::Add(flow()).push(&mut out, 9);
     assert_eq!(out, bytes(FLOW_MOD));
     out.clear();
     Request::Barrier.push(&mut out, 3);
@@ -100,7 +104,7 @@ fn hardware_addresses_are_read_as_they_are_written() {
 
 #[test]
 fn other_matches_and_actions_are_not_ours() {
-    let of = |matches, does| Flow { matches, does, ..flow(prefix(), node(), exit()) };
+    let of = |matches, does| Flow { matches, does, ..flow() };
     let flows = [
         of(Match::All, Does::GoTo(1)),
         of(Match::To(AddressPrefix { len: 128, ..prefix() }), Does::Send(None, 7)),
@@ -124,8 +128,8 @@ fn other_matches_and_actions_are_not_ours() {
 }
 
 /// A channel to a switch that has begun.
-fn ready() -> Channel {
-    let mut channel = Channel::new(NOW);
+fn ready(exits: Exits) -> Channel {
+    let mut channel = Channel::new(NOW, exits);
     assert_eq!(channel.take_out(), bytes("04000010000000010001000800000010"));
     channel.handle_bytes(NOW, &bytes(HELLO)).expect("it speaks 1.3");
     assert_eq!((channel.stage(), channel.take_out()), (Stage::Asking, bytes("0405000800000002")));
@@ -139,12 +143,12 @@ fn ready() -> Channel {
 
 #[test]
 fn changes_are_done_with_their_barrier_and_errors_name_theirs() {
-    let mut channel = ready();
+    let mut channel = ready(exits());
     let (other, far) =
         (AddressPrefix { len: 66, ..prefix() }, AddressPrefix { len: 67, ..prefix() });
     let nobody = Ipv6Addr::new(0xfd77, 0, 0, 0, 0, 0, 1, 9);
     let to = |prefix, via| Change { prefix, via: Some(via) };
-    channel.change(&[to(prefix(), node()), to(other, node()), to(far, nobody)], &exits());
+    channel.change(&[to(prefix(), node()), to(other, node()), to(far, nobody)]);
     assert!(!channel.take_out().is_empty());
     // The second of them: HELLO was 1, the question about features 2.
     let full = "0401000c 00000004 00050001";
@@ -161,22 +165,56 @@ fn changes_are_done_with_their_barrier_and_errors_name_theirs() {
 
 #[test]
 fn a_switch_that_has_the_table_says_so_and_whether_it_knows_the_rest() {
-    let mut channel = ready();
-    channel.list(&exits());
-    channel.handle_bytes(NOW, &bytes(FLOWS)).expect("it is sound");
-    let entries = vec![Entry { prefix: prefix(), via: node() }];
-    let has = Answer::Has { entries, packets: vec![0], defaults: false };
-    assert_eq!(channel.take_answer(), Some(has));
-    channel.list(&Exits::new());
-    channel.handle_bytes(NOW, &bytes(FLOWS)).expect("it is sound");
-    let entries = vec![Entry { prefix: prefix(), via: Ipv6Addr::UNSPECIFIED }];
-    let has = Answer::Has { entries, packets: vec![0], defaults: false };
-    assert_eq!(channel.take_answer(), Some(has), "it leads to nobody that is known");
+    let has = |exits, part| {
+        let mut channel = ready(exits);
+        channel.list(part);
+        channel.handle_bytes(NOW, &bytes(FLOWS)).expect("it is sound");
+        channel.take_answer()
+    };
+    let says = |via, defaults| {
+        let entries = vec![(Entry { prefix: prefix(), via }, 0)];
+        Some(Answer::Has { entries, defaults })
+    };
+    assert_eq!(has(exits(), Part::All), says(node(), false), "one of two defaults is there");
+    assert_eq!(has(exits(), Part::Prefixes), says(node(), true), "that of prefixes");
+    let nobody = says(Ipv6Addr::UNSPECIFIED, false);
+    assert_eq!(has(Exits::default(), Part::All), nobody, "it leads to nobody that is known");
+    let elsewhere = Exit { port: Some(3), ..exit() };
+    let moved = [(node(), elsewhere)].into_iter().collect();
+    assert_eq!(has(moved, Part::All), nobody, "it does not lead there any more");
+}
+
+#[test]
+fn members_that_end_alike_have_cookies_of_their_own() {
+    let alike: Vec<Ipv6Addr> =
+        (1..=3).map(|net| Ipv6Addr::new(0xfd77, 0, 0, net, 0, 0, 0, 1)).collect();
+    let next = Ipv6Addr::new(0xfd77, 0, 0, 1, 0, 0, 0, 2);
+    let all = || alike.iter().chain([&next]).map(|member| (*member, exit()));
+    let exits: Exits = all().collect();
+    let cookies: BTreeSet<u64> = all().filter_map(|(member, _)| exits.cookie(member)).collect();
+    assert_eq!(cookies.len(), 4);
+    assert_eq!(all().rev().collect::<Exits>(), exits, "whatever is named first");
+    let flow = exits.flow(prefix(), alike[2]).expect("it is known where it is");
+    assert_eq!(exits.entry(&flow), Some(Entry { prefix: prefix(), via: alike[2] }));
+}
+
+#[test]
+fn all_that_leads_to_a_member_goes_with_one_request() {
+    let mut channel = ready(exits());
+    channel.sweep(node());
+    // DELETE of table 0, all bits of the cookie; then the barrier.
+    let sweep = "040e0038000000036b77800000010002ffffffffffffffff 00 03 00000000 0000 \
+        ffffffffffffffffffffffff 00000000 0001000400000000 0414000800000004";
+    assert_eq!(channel.take_out(), bytes(sweep));
+    channel.handle_bytes(NOW, &bytes("0415000800000004")).expect("it is sound");
+    assert_eq!(channel.take_answer(), Some(Answer::Done(BTreeMap::new())));
+    channel.sweep(Ipv6Addr::LOCALHOST);
+    assert_eq!(channel.take_out(), bytes("0414000800000005"), "nothing leads there");
 }
 
 #[test]
 fn what_wants_an_echo_gets_it_and_what_is_silent_is_given_up() {
-    let mut channel = ready();
+    let mut channel = ready(exits());
     channel.handle_bytes(NOW, &bytes("0402000a00000077abcd")).expect("it is sound");
     assert_eq!(channel.take_out(), bytes("0403000a00000077abcd"));
     let later = NOW + Duration::from_secs(2);
@@ -190,15 +228,18 @@ fn what_wants_an_echo_gets_it_and_what_is_silent_is_given_up() {
 
 #[test]
 fn another_version_and_what_is_no_openflow_end_the_channel() {
-    let old = Channel::new(NOW).handle_bytes(NOW, &bytes("0100000800000001"));
+    let old = Channel::new(NOW, exits()).handle_bytes(NOW, &bytes("0100000800000001"));
     assert_eq!(old, Err(ChannelError::Version));
-    let newer = Channel::new(NOW).handle_bytes(NOW, &bytes("0600001000000001 0001000800000040"));
+    let newer =
+        Channel::new(NOW, exits()).handle_bytes(NOW, &bytes("0600001000000001 0001000800000040"));
     assert_eq!(newer, Err(ChannelError::Version), "it does not name ours");
-    let both = Channel::new(NOW).handle_bytes(NOW, &bytes("0600001000000001 0001000800000050"));
+    let both =
+        Channel::new(NOW, exits()).handle_bytes(NOW, &bytes("0600001000000001 0001000800000050"));
     assert_eq!(both, Ok(()));
-    let unsound = ready().handle_bytes(NOW, b"GET / HTTP/1.1\r\n\r\n and so on, for long enough");
+    let unsound =
+        ready(exits()).handle_bytes(NOW, b"GET / HTTP/1.1\r\n\r\n and so on, for long enough");
     assert_eq!(unsound, Ok(()), "it may be a long message");
-    assert_eq!(ready().handle_bytes(NOW, &[4, 0, 0, 3]), Err(ChannelError::Unsound));
-    let refused = ready().handle_bytes(NOW, &bytes(ERROR));
+    assert_eq!(ready(exits()).handle_bytes(NOW, &[4, 0, 0, 3]), Err(ChannelError::Unsound));
+    let refused = ready(exits()).handle_bytes(NOW, &bytes(ERROR));
     assert!(matches!(refused, Err(ChannelError::Refused(_))), "nobody asked for anything");
 }

@@ -6,7 +6,7 @@ mod tests {
     use content::{Change, Entry};
     use machine::Instant;
     use nix::sched::{CloneFlags, unshare};
-    use openflow::{Answer, Channel, Exit, Exits, Mac, Stage};
+    use openflow::{Answer, Channel, Exit, Exits, Mac, Part, Stage};
     use std::collections::{BTreeMap, BTreeSet};
     use std::io::{ErrorKind, Read as _, Write as _};
     use std::net::Ipv6Addr;
@@ -150,7 +150,7 @@ mod tests {
         fn connect(ovs: &Ovs) -> Self {
             let stream = UnixStream::connect(ovs.path("br0.mgmt")).expect("the bridge is there");
             stream.set_read_timeout(Some(Duration::from_secs(20))).expect("it is a socket");
-            let mut driven = Self { stream, channel: Channel::new(NOW) };
+            let mut driven = Self { stream, channel: Channel::new(NOW, exits()) };
             while driven.channel.stage() != Stage::Ready {
                 driven.turn();
             }
@@ -178,7 +178,7 @@ mod tests {
         }
 
         fn change(&mut self, changes: &[Change]) -> BTreeMap<AddressPrefix, String> {
-            self.channel.change(changes, &exits());
+            self.channel.change(changes);
             match self.answer() {
                 Answer::Done(refused) => refused,
                 other @ Answer::Has { .. } => panic!("{other:?}"),
@@ -186,9 +186,11 @@ mod tests {
         }
 
         fn has(&mut self) -> (BTreeSet<Entry>, bool) {
-            self.channel.list(&exits());
+            self.channel.list(Part::All);
             match self.answer() {
-                Answer::Has { entries, defaults, .. } => (entries.into_iter().collect(), defaults),
+                Answer::Has { entries, defaults } => {
+                    (entries.into_iter().map(|(entry, _)| entry).collect(), defaults)
+                }
                 other @ Answer::Done(_) => panic!("{other:?}"),
             }
         }

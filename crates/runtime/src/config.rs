@@ -3,6 +3,7 @@
 mod check;
 mod content;
 mod form;
+mod openflow;
 #[cfg(test)]
 mod tests;
 
@@ -16,6 +17,7 @@ use cluster::{
     Selection,
 };
 use controller::{ControllerConfig, KeyspaceSpec, LOAD_FLOOR, POLL_INTERVAL, SPLIT_BYTES};
+pub use openflow::{ExitSection, OpenFlowSection};
 use serde::Deserialize;
 use std::net::SocketAddr;
 use std::num::NonZero;
@@ -69,6 +71,9 @@ pub struct SwitchSection {
     pub threads: usize,
     /// TCP address of its admin server.
     pub admin: SocketAddr,
+    /// The switch that speaks OpenFlow and forwards by the addresses of keys, if there is one.
+    #[serde(default)]
+    pub openflow: Option<OpenFlowSection>,
 }
 
 /// `[[node]]`

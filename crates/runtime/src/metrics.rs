@@ -116,7 +116,7 @@ impl Samples {
     }
 
     fn add_content(&mut self, snapshot: &ContentSnapshot) {
-        let ContentSnapshot { report, made, refused } = snapshot;
+        let ContentSnapshot { report, made, refused, .. } = snapshot;
         let entries = [("partition", report.partitions), ("rule", report.rules)];
         let entries = entries.map(|(kind, count)| Sample::labelled([kind], count));
         self.add(&metric::CONTENT_ENTRIES, entries);

@@ -113,9 +113,21 @@ pub enum StartError {
     /// Nobody has said which addresses a router is to have.
     #[error("the cluster has no content addresses: say content in [cluster] of the configuration")]
     NoContent,
+    /// Nobody has said where a switch that speaks OpenFlow connects, or where members are.
+    #[error("no OpenFlow switch is described: say [switch.openflow] in the configuration")]
+    NoOpenFlow,
     /// The kernel gives no randomness.
     #[error("cannot read random numbers: {0}")]
     Entropy(io::Error),
+}
+
+/// What forwards by the addresses of keys, beside a switch in user space.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Forwards {
+    /// The routes of this machine.
+    Routes,
+    /// A switch that speaks OpenFlow.
+    OpenFlow,
 }
 
 impl Server {
@@ -131,16 +143,26 @@ impl Server {
         })
     }
 
-    /// The same beside an agent that keeps the routes of this machine.
+    /// The same beside an agent that keeps the content table of something that forwards.
     ///
     /// # Errors
     ///
-    /// If there is no such switch, the cluster has no content addresses, an address is taken, or
-    /// this process may not change routes.
-    pub fn start_switch_beside_routes(config: &Config, index: u16) -> Result<Self, StartError> {
+    /// If there is no such switch, the configuration says nothing of content addresses or of an
+    /// OpenFlow switch, an address is taken, or this process may not change routes.
+    pub fn start_switch_beside(
+        config: &Config,
+        index: u16,
+        beside: Forwards,
+    ) -> Result<Self, StartError> {
         Self::run_switch(config, index, |section| {
             let prefix = config.content.ok_or(StartError::NoContent)?.prefix;
-            let agent = ContentAgent::for_routes(prefix)?;
+            let agent = match beside {
+                Forwards::Routes => ContentAgent::for_routes(prefix)?,
+                Forwards::OpenFlow => {
+                    let it = section.openflow.as_ref().ok_or(StartError::NoOpenFlow)?;
+                    ContentAgent::for_openflow(prefix, it.listen, it.exits(), it.rules_per_second)?
+                }
+            };
             let SwitchSection { service, threads, .. } = *section;
             let driver = SwitchDriver::start_beside(service, threads, draw_incarnation()?, agent);
             driver.map_err(|why| no_switch(service, why))

@@ -248,6 +248,18 @@ impl Counters {
         }
     }
 
+    /// Adds what a device that forwards beside the switch has counted of partitions; of those that
+    /// are not in the tables nobody asks.
+    pub fn add_beside(&mut self, counts: &[PartitionCount]) {
+        for count in counts {
+            let place = self.partitions.binary_search_by_key(&count.partition, |l| l.partition);
+            if let Some(mine) = place.ok().and_then(|place| self.partitions.get_mut(place)) {
+                mine.reads += count.reads;
+                mine.writes += count.writes;
+            }
+        }
+    }
+
     /// The counters as the controller reads them, with the cluster that the switch follows and the
     /// revisions of the tables and of the order of hot keys that are installed.
     #[must_use]

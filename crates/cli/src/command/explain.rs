@@ -71,7 +71,7 @@ impl Args {
             Failure::Other(anyhow!("no partition of {name:?} holds match value {at}"))
         })?;
         let asked = match self.plane {
-            Plane::User | Plane::Routes => None,
+            Plane::User | Plane::Routes | Plane::OpenFlow => None,
             Plane::Xdp => {
                 let switch = self.switch.unwrap_or(USUAL_SWITCH);
                 Some(admin::in_kernel(switch, shared.timeout, keyspace.id, at)?)

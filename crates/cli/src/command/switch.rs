@@ -4,7 +4,7 @@ use crate::command::role::Role;
 use console::exit::{Failure, Verdict};
 use console::shared::Shared;
 use runtime::config::Config;
-use runtime::server::Server;
+use runtime::server::{Forwards, Server};
 
 /// Run a switch of a cluster as a process of its own.
 ///
@@ -16,7 +16,8 @@ Examples:
   keyway switch --config cluster.toml
   keyway switch --config cluster.toml --index 1        the second of two
   keyway switch --config cluster.toml --plane xdp --ports eth1,eth2
-  keyway switch --config cluster.toml --plane routes   on a router, which then forwards by keys")]
+  keyway switch --config cluster.toml --plane routes   on a router, which then forwards by keys
+  keyway switch --config cluster.toml --plane openflow    beside a switch that speaks OpenFlow")]
 pub(crate) struct Args {
     /// Which switch of the configuration, counted from 0; needed if there are several.
     #[arg(long, value_name = "N")]
@@ -41,6 +42,10 @@ pub(crate) enum Plane {
     /// The kernel's routes, which this process keeps, for requests to the addresses of keys. The
     /// process deals with those to the service address.
     Routes,
+    /// The flows of a switch that speaks OpenFlow 1.3 and connects to this process, for requests to
+    /// the addresses of keys. The process deals with those to the service address.
+    #[value(name = "openflow")]
+    OpenFlow,
 }
 
 impl Args {
@@ -53,7 +58,8 @@ impl Args {
             |config| self.check(config),
             |config| match self.plane {
                 Plane::User | Plane::Xdp => Server::start_switch(config, index, &self.ports),
-                Plane::Routes => Server::start_switch_beside_routes(config, index),
+                Plane::Routes => Server::start_switch_beside(config, index, Forwards::Routes),
+                Plane::OpenFlow => Server::start_switch_beside(config, index, Forwards::OpenFlow),
             },
         )
     }
@@ -66,7 +72,13 @@ impl Args {
             let why = "--plane routes needs the addresses of keys: say [content]";
             return Err(Failure::usage(why.to_owned()));
         }
-        check_index(config, self.index)
+        check_index(config, self.index)?;
+        let section = config.switches.get(usize::from(self.index.unwrap_or(0)));
+        if self.plane == Plane::OpenFlow && section.is_none_or(|it| it.openflow.is_none()) {
+            let why = "--plane openflow needs a switch that connects: say [switch.openflow]";
+            return Err(Failure::usage(why.to_owned()));
+        }
+        Ok(())
     }
 }
 

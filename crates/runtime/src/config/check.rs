@@ -2,6 +2,7 @@
 //! to do.
 
 use super::content::check_content;
+use super::openflow::check_openflow;
 use super::{
     CacheSection, Config, ControllerSection, EngineKind, KeyspaceForm, KeyspaceSection,
     NodeSection, Problems, SwitchSection,
@@ -23,6 +24,7 @@ pub(super) fn problems(config: &Config) -> Problems {
     check_together(config, &mut found);
     check_caches(config, &mut found);
     check_content(config, &mut found);
+    check_openflow(config, &mut found);
     check_admins(config, &mut found);
     check_directories(config, &mut found);
     check_backends(config, &mut found);

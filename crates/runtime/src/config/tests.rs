@@ -215,7 +215,7 @@ fn a_backend_goes_with_its_engine() {
 
 fn second_switch(service: &str) -> SwitchSection {
     let service = service.parse().unwrap();
-    SwitchSection { service, threads: 1, admin: "127.0.0.1:7791".parse().unwrap() }
+    SwitchSection { service, threads: 1, admin: "127.0.0.1:7791".parse().unwrap(), openflow: None }
 }
 
 #[test]

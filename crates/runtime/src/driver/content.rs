@@ -1,16 +1,20 @@
 //! The agent of a router or switch that knows nothing of keys: a thread that keeps its content
 //! table as the controller's tables and the rules of caches want it.
 
+mod openflow;
 #[cfg(test)]
 mod tests;
 
 use crate::clock::Clock;
-use cluster::{CacheId, Capabilities, ContentReport, SwitchTables};
+use ::openflow::Exits;
+use cluster::{CacheId, Capabilities, ContentReport, PartitionCount, SwitchTables};
 use content::{BATCH_MAX, Change, ContentTable, Counts, Entry};
 use machine::Instant;
+use openflow::OpenFlowSwitch;
 use routes::Fib;
 use std::collections::BTreeMap;
-use std::net::Ipv6Addr;
+use std::net::{Ipv6Addr, SocketAddr};
+use std::num::NonZero;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
@@ -41,6 +45,31 @@ pub(crate) trait Device: Send + 'static {
         now: Instant,
         changes: &[Change],
     ) -> Result<BTreeMap<AddressPrefix, String>, String>;
+
+    /// Whether it can take many entries out at once: see [`sweep`](Self::sweep).
+    fn sweeps(&self) -> bool {
+        false
+    }
+
+    /// Takes all rules out that lead to a member, or all entries.
+    fn sweep(&mut self, _: Instant, _: Sweep) -> Result<(), String> {
+        Err("it takes entries out one by one".to_owned())
+    }
+
+    /// How many packets each prefix of a partition has matched, if it counts them. It is asked
+    /// every [`COUNT_EVERY`].
+    fn counts(&mut self) -> Result<Option<Vec<(AddressPrefix, u64)>>, String> {
+        Ok(None)
+    }
+}
+
+/// What a device may take out at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sweep {
+    /// Rules that lead to this member.
+    RulesTo(Ipv6Addr),
+    /// Everything.
+    All,
 }
 
 /// What a device is, and can do.
@@ -59,6 +88,14 @@ pub enum ContentError {
     /// Routes cannot be changed.
     #[error(transparent)]
     Routes(#[from] routes::Error),
+    /// No switch can connect.
+    #[error("cannot wait for an OpenFlow switch at {at}: {why}")]
+    Listen {
+        /// Where.
+        at: SocketAddr,
+        /// What the system says.
+        why: io::Error,
+    },
     /// There is no thread for it.
     #[error("cannot start the thread that keeps the content table: {0}")]
     Thread(io::Error),
@@ -73,6 +110,8 @@ pub struct ContentSnapshot {
     pub made: u64,
     /// Changes that it has refused.
     pub refused: u64,
+    /// Requests by partition that went by the table, if the device counts them.
+    pub loads: Vec<PartitionCount>,
 }
 
 /// The thread and its table. When the last of these is dropped, the device is given back with
@@ -140,6 +179,23 @@ impl ContentAgent {
         Self::start(service, Fib::open(service)?)
     }
 
+    /// One that waits there for a switch that speaks OpenFlow 1.3. Members are behind these exits
+    /// of it, and it takes so many changes in a second.
+    ///
+    /// # Errors
+    ///
+    /// If the address is taken.
+    pub fn for_openflow(
+        service: ServicePrefix,
+        at: SocketAddr,
+        exits: Exits,
+        rules_per_second: NonZero<u32>,
+    ) -> Result<Self, ContentError> {
+        let switch = OpenFlowSwitch::listen(at, exits, rules_per_second);
+        let switch = switch.map_err(|why| ContentError::Listen { at, why })?;
+        Self::start(service, switch)
+    }
+
     pub(crate) fn start(service: ServicePrefix, device: impl Device) -> Result<Self, ContentError> {
         let table = ContentTable::new(service);
         let state = State { table, made: 0, refused: 0, trouble: None, ends: false };
@@ -189,7 +245,8 @@ impl ContentAgent {
             unroutable: table.unroutable().len() as u64,
             trouble: trouble.clone(),
         };
-        ContentSnapshot { report, made: *made, refused: *refused }
+        let loads = table.loads().collect();
+        ContentSnapshot { report, made: *made, refused: *refused, loads }
     }
 }
 
@@ -224,6 +281,8 @@ struct Keeper<D> {
     looks: Instant,
     /// When what it refused is tried again.
     retries: Instant,
+    /// When it is asked next what it has counted.
+    counts: Instant,
     /// Whether nobody knows what it has.
     unknown: bool,
 }
@@ -232,7 +291,7 @@ impl<D: Device> Keeper<D> {
     fn new(device: D, shared: Arc<Shared>) -> Self {
         let mut clock = Clock::new();
         let now = clock.now();
-        Self { device, shared, clock, looks: now, retries: now, unknown: true }
+        Self { device, shared, clock, looks: now, retries: now, counts: now, unknown: true }
     }
 
     fn run(mut self) {
@@ -243,6 +302,9 @@ impl<D: Device> Keeper<D> {
             }
             if now >= self.looks {
                 self.look(now);
+            }
+            if !self.unknown && now >= self.counts {
+                self.count(now);
             }
             if !self.unknown && self.turn(now) {
                 continue;
@@ -258,23 +320,28 @@ impl<D: Device> Keeper<D> {
     /// Asks the device for a batch of changes. Says whether there was something to do.
     fn turn(&mut self, now: Instant) -> bool {
         let room = self.device.room(now).min(BATCH_MAX);
-        let changes = {
+        let (swept, changes) = {
             let mut state = self.shared.lock();
             state.table.handle_timeout(now);
             if now >= self.retries {
                 state.table.try_again();
                 self.retries = now + RETRY_EVERY;
             }
-            state.table.poll(room)
+            let sweeps = room > 0 && self.device.sweeps();
+            let swept = sweeps.then(|| state.table.poll_sweep()).flatten();
+            (swept, state.table.poll(room))
         };
-        if changes.is_empty() {
-            return false;
-        }
-        let outcome = self.device.apply(now, &changes);
+        let outcome = match swept {
+            None if changes.is_empty() => return false,
+            None => self.device.apply(now, &changes),
+            Some(member) => {
+                self.device.sweep(now, Sweep::RulesTo(member)).map(|()| BTreeMap::new())
+            }
+        };
         let mut state = self.shared.lock();
         match outcome {
             Ok(refused) => {
-                state.made += (changes.len() - refused.len()) as u64;
+                state.made += (state.table.asked() - refused.len()) as u64;
                 state.refused += refused.len() as u64;
                 if let Some((prefix, why)) = refused.first_key_value() {
                     let count = refused.len();
@@ -283,7 +350,7 @@ impl<D: Device> Keeper<D> {
                 state.table.done(&refused.into_keys().collect());
             }
             Err(why) => {
-                state.table.done(&changes.iter().map(|change| change.prefix).collect());
+                state.table.failed();
                 drop(state);
                 self.suffer(now, why);
             }
@@ -311,9 +378,19 @@ impl<D: Device> Keeper<D> {
         }
     }
 
+    /// Finds out what the device has counted.
+    fn count(&mut self, now: Instant) {
+        self.counts = now + COUNT_EVERY;
+        match self.device.counts() {
+            Ok(None) => {}
+            Ok(Some(counts)) => self.shared.lock().table.count(counts),
+            Err(why) => self.suffer(now, why),
+        }
+    }
+
     /// The device does not do as it is told: what it has is found out when it does again.
     fn suffer(&mut self, now: Instant, why: String) {
-        (self.unknown, self.looks) = (true, now + RETRY_EVERY);
+        (self.unknown, self.looks) = (true, now + LOOK_EVERY);
         let mut state = self.shared.lock();
         if state.trouble.as_ref() != Some(&why) {
             tracing::error!(%why, "the content table cannot be kept");
@@ -325,6 +402,9 @@ impl<D: Device> Keeper<D> {
     fn clear(&mut self, now: Instant) {
         let give_up = now + CLEAR_MAX;
         self.shared.lock().table.clear();
+        if !self.unknown && self.device.sweeps() && self.device.sweep(now, Sweep::All).is_ok() {
+            return;
+        }
         loop {
             let now = self.clock.now();
             if self.unknown || now >= give_up {
@@ -346,7 +426,11 @@ impl<D: Device> Keeper<D> {
 /// comes back that nobody has noticed.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// How often it is asked again for what it refused, or whether it answers again.
+/// How often it is asked what it has counted: several times in what the controller takes for a
+/// sample of load.
+const COUNT_EVERY: Duration = Duration::from_secs(1);
+
+/// How often it is asked again for what it refused.
 const RETRY_EVERY: Duration = Duration::from_secs(1);
 
 /// How long it may take to give the device back: a hundred thousand routes take some seconds.

@@ -357,9 +357,13 @@ impl SwitchHandle {
     fn ask(&self, wanted: &Wanted, patience: Duration) -> Result<SwitchSnapshot, MailError> {
         let command = |answer| Command { wanted: wanted.clone(), answer };
         let answers = ask_all(&self.mailboxes, patience, command)?;
-        let joint = answers.into_iter().reduce(SwitchSnapshot::join).ok_or(MailError::Ended)?;
+        let joint = answers.into_iter().reduce(SwitchSnapshot::join);
+        let mut joint = joint.ok_or(MailError::Ended)?;
         let cache_rules = self.directory.cache_rules().count();
         let content = self.content.as_ref().map(ContentAgent::snapshot);
+        if let Some(content) = &content {
+            joint.counters.add_beside(&content.loads);
+        }
         Ok(SwitchSnapshot { cluster: self.directory.cluster(), cache_rules, content, ..joint })
     }
 }
