@@ -77,6 +77,16 @@ impl Holders {
         caches.iter().filter_map(|cache| self.addresses.get(cache)).flatten().copied().collect()
     }
 
+    /// Where caches are.
+    pub(crate) fn places(&self) -> BTreeSet<Ipv6Addr> {
+        self.places.values().copied().collect()
+    }
+
+    /// Where those are that are not silent.
+    pub(crate) fn heard(&self) -> BTreeSet<Ipv6Addr> {
+        self.until.keys().filter_map(|cache| self.place_of(*cache)).collect()
+    }
+
     /// Where a cache is.
     pub(crate) fn place_of(&self, cache: CacheId) -> Option<Ipv6Addr> {
         self.places.get(&cache).copied()

@@ -17,6 +17,7 @@
 
 mod budget;
 mod holders;
+mod inherited;
 mod loads;
 mod partitions;
 mod table;

@@ -10,7 +10,7 @@ use wire::{AddressPrefix, ContentClass, ServicePrefix};
 pub(crate) struct Loads {
     /// What the prefixes are of.
     owners: BTreeMap<AddressPrefix, (PartitionId, ContentClass)>,
-    /// What the device had counted when it was asked last; nothing before it was ever.
+    /// What the device had counted when it was asked last; where it begins nobody knows.
     counted: Option<BTreeMap<AddressPrefix, u64>>,
     sums: BTreeMap<PartitionId, PartitionCount>,
 }
@@ -29,11 +29,6 @@ impl Loads {
                 self.owners.extend(prefix.map(|prefix| (prefix, (it.id, class))));
             }
         }
-    }
-
-    /// The device is another one, or has been started anew: what it counts next is where it begins.
-    pub(crate) fn begin(&mut self) {
-        self.counted = None;
     }
 
     /// The device has counted this.

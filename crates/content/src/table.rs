@@ -1,6 +1,7 @@
 //! What is wanted, what is installed, and which changes come next.
 
 use crate::holders::Holders;
+use crate::inherited::Inherited;
 use crate::loads::Loads;
 use crate::partitions::{Unroutable, prefixes};
 use cluster::{CacheId, PartitionCount, SwitchTables};
@@ -55,6 +56,7 @@ pub struct ContentTable {
     partitions: BTreeMap<AddressPrefix, Ipv6Addr>,
     unroutable: Vec<Unroutable>,
     holders: Holders,
+    inherited: Inherited,
     installed: BTreeMap<AddressPrefix, Ipv6Addr>,
     rules_installed: usize,
     due: Due,
@@ -62,9 +64,13 @@ pub struct ContentTable {
     failed: BTreeSet<AddressPrefix>,
     /// Where caches are that have lost all of their rules at once.
     gone: BTreeSet<Ipv6Addr>,
+    /// Rules that were taken out since what was refused was asked for again.
+    freed: usize,
     loads: Loads,
     /// Whether anything was ever wanted. Until then what was found is left as it is.
     told: bool,
+    /// Whether the device has said what it has, or was asked for something.
+    seen: bool,
 }
 
 /// Prefixes that are not as they are wanted.
@@ -115,14 +121,17 @@ impl ContentTable {
             partitions: BTreeMap::new(),
             unroutable: Vec::new(),
             holders: Holders::default(),
+            inherited: Inherited::default(),
             installed: BTreeMap::new(),
             rules_installed: 0,
             due: Due::default(),
             asked: BTreeMap::new(),
             failed: BTreeSet::new(),
             gone: BTreeSet::new(),
+            freed: 0,
             loads: Loads::default(),
             told: false,
+            seen: false,
         }
     }
 
@@ -140,6 +149,7 @@ impl ContentTable {
         self.loads.follow(self.service, tables);
         let moved = self.holders.place(&tables.caches);
         if !std::mem::replace(&mut self.told, true) {
+            self.inherit();
             return self.look_at_all();
         }
         let present: Vec<AddressPrefix> = self.partitions.keys().copied().collect();
@@ -158,7 +168,8 @@ impl ContentTable {
         let addresses = self.service.keyspace(rule.keyspace);
         let (Some(addresses), Some(bits)) = (addresses, rule.match_bits) else { return };
         let address = addresses.of_bits(ContentClass::Read, bits);
-        if self.holders.change(cache, address, rule.adds) {
+        let inherited = self.inherited.take(address);
+        if self.holders.change(cache, address, rule.adds) || inherited {
             self.look_at_rules([address]);
         }
     }
@@ -180,7 +191,8 @@ impl ContentTable {
     pub fn handle_timeout(&mut self, now: Instant) {
         let silent = self.holders.expire(now);
         self.gone.extend(silent.iter().filter_map(|cache| self.holders.place_of(*cache)));
-        let addresses = self.holders.addresses_of(&silent);
+        let mut addresses = self.holders.addresses_of(&silent);
+        addresses.extend(self.inherited.expire(now, &self.holders.heard()));
         self.look_at_rules(addresses);
     }
 
@@ -188,17 +200,35 @@ impl ContentTable {
     pub fn clear(&mut self) {
         self.told = true;
         self.partitions.clear();
-        self.holders = Holders::default();
+        (self.holders, self.inherited) = Default::default();
         self.look_at_all();
     }
 
-    /// The device has this and nothing else, whatever it was asked for before.
-    pub fn found(&mut self, entries: impl IntoIterator<Item = Entry>) {
-        self.installed = entries.into_iter().map(|it| (it.prefix, it.via)).collect();
+    /// The device has this and nothing else, whatever it was asked for before. Says whether that is
+    /// not what was thought.
+    pub fn found(&mut self, entries: impl IntoIterator<Item = Entry>) -> bool {
+        let entries = entries.into_iter().map(|it| (it.prefix, it.via)).collect();
+        let first = !std::mem::replace(&mut self.seen, true);
+        if self.asked.is_empty() && self.installed == entries {
+            return false;
+        }
+        self.installed = entries;
         self.rules_installed = self.installed.keys().filter(|it| is_rule(it)).count();
         self.asked.clear();
-        self.loads.begin();
+        if first && self.told {
+            self.inherit();
+        }
         self.look_at_all();
+        true
+    }
+
+    /// What is there when the first tables are is from an earlier start: caches will tell which of
+    /// its rules they still want.
+    fn inherit(&mut self) {
+        let rules = self.installed.iter().filter(|(prefix, _)| is_rule(prefix));
+        let places = self.holders.places();
+        let rules = rules.filter(|(_, via)| places.contains(via));
+        self.inherited = Inherited::new(rules.map(|(prefix, via)| (prefix.addr, *via)));
     }
 
     /// The next changes, at most so many; the device is then asked for these, and nothing else
@@ -226,6 +256,7 @@ impl ContentTable {
         let late = rules.less.len().min((most - taken) / LATE_PART);
         take(&mut rules.more, most - late);
         take(&mut rules.less, most);
+        self.seen |= !prefixes.is_empty();
         let changes: Vec<Change> = prefixes
             .into_iter()
             .map(|prefix| Change { prefix, via: self.wanted(prefix) })
@@ -260,10 +291,10 @@ impl ContentTable {
         self.asked.len()
     }
 
-    /// What it is being asked for has not become of anything: all of it is as it was.
-    pub fn failed(&mut self) {
-        let all = self.asked.keys().copied().collect();
-        self.done(&all);
+    /// Nobody knows what has become of what it was asked for; [`found`](Self::found) follows.
+    pub fn give_up(&mut self) {
+        let asked = std::mem::take(&mut self.asked);
+        self.look_at(asked.into_keys());
     }
 
     /// The device has matched so many packets with each of these prefixes.
@@ -290,15 +321,21 @@ impl ContentTable {
             if is_rule(&prefix) {
                 self.rules_installed += usize::from(via.is_some());
                 self.rules_installed -= usize::from(before.is_some());
+                self.freed += usize::from(via.is_none() && before.is_some());
             }
             self.look_at([prefix]);
         }
     }
 
-    /// What was refused is asked for again.
+    /// What was refused is asked for again: of rules, which may find no room, few more than have
+    /// been taken out since.
     pub fn try_again(&mut self) {
-        let failed = std::mem::take(&mut self.failed);
-        self.look_at(failed);
+        let (rules, mut again): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut self.failed).into_iter().partition(is_rule);
+        let most = std::mem::take(&mut self.freed) + RULES_AGAIN;
+        again.extend(rules.iter().take(most));
+        self.failed.extend(rules.iter().skip(most));
+        self.look_at(again);
     }
 
     /// How far the device has come.
@@ -320,7 +357,8 @@ impl ContentTable {
     /// Where a prefix is to lead; `None`: there is to be no such prefix.
     #[must_use]
     pub fn wanted(&self, prefix: AddressPrefix) -> Option<Ipv6Addr> {
-        let rule = is_rule(&prefix).then(|| self.holders.find(prefix.addr)).flatten();
+        let find = || self.holders.find(prefix.addr).or_else(|| self.inherited.find(prefix.addr));
+        let rule = is_rule(&prefix).then(find).flatten();
         rule.or_else(|| self.partitions.get(&prefix).copied())
     }
 
@@ -356,6 +394,10 @@ impl ContentTable {
         }
     }
 }
+
+/// So many rules that were refused are asked for again in any case: there may be room for another
+/// reason than that some were taken out.
+const RULES_AGAIN: usize = 16;
 
 /// This part of a batch is for rules that are to go, if there are so many.
 const LATE_PART: usize = 4;

@@ -200,6 +200,140 @@ fn what_an_earlier_one_left_stays_until_there_are_tables_and_is_made_right_then(
     assert!(device.0.is_empty());
 }
 
+/// Rules of the first cache for these keys, as an earlier start has left them.
+fn left_behind(keys: std::ops::Range<u64>) -> Device {
+    let (mut before, mut device) = (ContentTable::new(service()), Device::default());
+    before.install(&tables(&[(0, 0, 1, 2)]));
+    before.hear_cache(CacheId(1), START + HEARD_FOR);
+    keys.for_each(|bits| before.change_rule(CacheId(1), &rule(bits, 1)));
+    device.settle(&mut before);
+    device
+}
+
+#[test]
+fn rules_that_an_earlier_one_left_stay_while_their_cache_tells_them_anew() {
+    for tables_first in [true, false] {
+        let mut device = left_behind(0..20);
+        let mut table = ContentTable::new(service());
+        let install = |table: &mut ContentTable| table.install(&tables(&[(0, 0, 1, 2)]));
+        if tables_first {
+            install(&mut table);
+        }
+        assert!(table.found(device.entries()));
+        assert!(!table.found(device.entries()), "that is known");
+        if !tables_first {
+            install(&mut table);
+        }
+        table.handle_timeout(START);
+        assert_eq!(table.poll(100), [], "what is there is as good as can be known");
+        let later = START + Duration::from_secs(2);
+        table.hear_cache(CacheId(1), later + HEARD_FOR);
+        table.forget_cache(CacheId(1));
+        assert_eq!(table.poll_sweep(), None, "its stream begins anew");
+        (0..5).for_each(|bits| table.change_rule(CacheId(1), &rule(bits, 1)));
+        table.change_rule(CacheId(1), &rule(4, 0));
+        table.handle_timeout(later);
+        let changes = table.poll(100);
+        assert_eq!(changes.len(), 1, "one that it does not want: {changes:?}");
+        changes.into_iter().for_each(|change| device.apply(change));
+        table.done(&BTreeSet::new());
+        let end = START + Duration::from_secs(10);
+        table.hear_cache(CacheId(1), end + HEARD_FOR);
+        table.handle_timeout(end);
+        device.settle(&mut table);
+        assert_eq!(table.counts().rules, 4, "those that it has told");
+    }
+}
+
+#[test]
+fn rules_that_an_earlier_one_left_go_with_a_cache_that_is_silent() {
+    let mut device = left_behind(0..20);
+    let mut table = ContentTable::new(service());
+    table.found(device.entries());
+    table.install(&tables(&[(0, 0, 1, 2)]));
+    table.handle_timeout(START);
+    table.handle_timeout(START + Duration::from_secs(1));
+    device.settle(&mut table);
+    assert_eq!(table.counts().rules, 0);
+}
+
+#[test]
+fn all_rules_of_a_cache_that_is_gone_can_be_taken_out_at_once() {
+    let (mut table, mut device) = (ContentTable::new(service()), Device::default());
+    table.install(&tables(&[(0, 0, 1, 2)]));
+    table.hear_cache(CacheId(1), START + HEARD_FOR);
+    table.hear_cache(CacheId(2), START + 2 * HEARD_FOR);
+    (0..20).for_each(|bits| table.change_rule(CacheId(1), &rule(bits, 1)));
+    (10..30).for_each(|bits| table.change_rule(CacheId(2), &rule(bits, 1)));
+    device.settle(&mut table);
+    assert_eq!(table.poll_sweep(), None, "both are there");
+    table.handle_timeout(START + HEARD_FOR);
+    assert_eq!(table.poll_sweep(), Some(own(2, 1)));
+    assert_eq!((table.asked(), table.poll(100)), (20, vec![]), "one thing after the other");
+    table.give_up();
+    assert_eq!((table.counts().rules, table.poll_sweep()), (30, None), "then one by one");
+    assert_eq!(table.poll(100).len(), 20);
+    table.done(&BTreeSet::new());
+    let keeps = |prefix: &AddressPrefix| device.0.get(prefix) == Some(&own(2, 2));
+    let second = table.installed().filter(|it| keeps(&it.prefix)).count();
+    assert_eq!(second, 10, "what the second one holds alone");
+    // It comes back before anybody has asked.
+    table.hear_cache(CacheId(2), START + 2 * HEARD_FOR);
+    table.handle_timeout(START + 2 * HEARD_FOR);
+    table.hear_cache(CacheId(2), START + 3 * HEARD_FOR);
+    assert_eq!(table.poll_sweep(), None);
+}
+
+#[test]
+fn a_device_that_is_full_is_asked_again_for_few_rules_and_all_prefixes() {
+    let mut table = ContentTable::new(service());
+    table.install(&tables(&[(0, 0, 1, 2)]));
+    table.hear_cache(CacheId(1), START + HEARD_FOR);
+    (0..100).for_each(|bits| table.change_rule(CacheId(1), &rule(bits, 1)));
+    let asked: BTreeSet<AddressPrefix> = table.poll(200).iter().map(|it| it.prefix).collect();
+    // It has room for twenty rules.
+    let (rules, others): (Vec<_>, Vec<_>) = asked.into_iter().partition(|it| it.len == 128);
+    table.done(&rules.into_iter().skip(20).chain(others).collect());
+    assert_eq!((table.counts().rules, table.counts().failed), (20, 83));
+    table.try_again();
+    let again: BTreeSet<AddressPrefix> = table.poll(200).iter().map(|it| it.prefix).collect();
+    assert_eq!(again.len(), 3 + 16);
+    table.done(&again.iter().copied().filter(|it| it.len == 128).collect());
+    assert_eq!((table.counts().partitions, table.counts().failed), (3, 80));
+    // Twenty are taken out.
+    let there: Vec<AddressPrefix> = table.installed().map(|it| it.prefix).collect();
+    let bits = (0..100).filter(|bits| {
+        let addr = address(ContentClass::Read, *bits);
+        there.contains(&AddressPrefix { addr, len: 128 })
+    });
+    bits.for_each(|bits| table.change_rule(CacheId(1), &rule(bits, 0)));
+    assert_eq!(table.poll(200).len(), 20);
+    table.done(&BTreeSet::new());
+    table.try_again();
+    assert_eq!(table.poll(200).len(), 20 + 16);
+}
+
+#[test]
+fn what_a_device_counts_is_the_load_of_partitions() {
+    let mut table = ContentTable::new(service());
+    table.install(&tables(&[(1, 0, 1, 2), (1, 1, 3, 3)]));
+    let space = service().keyspace(SPACE.0).expect("a small id");
+    let half = |class| space.of_interval(class, 0, u128::MAX >> 1).expect("a prefix");
+    let [reads, home, writes] = ContentClass::ALL.map(half);
+    table.count([(reads, 100), (writes, 7)]);
+    let loads = |table: &ContentTable| {
+        table.loads().map(|it| (it.partition.0, it.reads, it.writes)).collect::<Vec<_>>()
+    };
+    assert_eq!(loads(&table), [(1, 0, 0), (2, 0, 0)], "it may have counted for long");
+    table.count([(reads, 110), (home, 5), (writes, 9)]);
+    assert_eq!(loads(&table), [(1, 15, 2), (2, 0, 0)]);
+    // It was started anew.
+    table.count([(reads, 1), (home, 5), (writes, 10)]);
+    assert_eq!(loads(&table), [(1, 16, 3), (2, 0, 0)]);
+    table.install(&tables(&[(1, 0, 1, 2)]));
+    assert_eq!(loads(&table), [(1, 16, 3)]);
+}
+
 #[test]
 fn what_is_refused_is_asked_for_again_when_it_is_time() {
     let (mut table, mut device) = (ContentTable::new(service()), Device::default());

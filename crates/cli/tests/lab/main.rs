@@ -10,6 +10,8 @@ mod frr;
 #[cfg(test)]
 mod metrics;
 #[cfg(test)]
+mod openflow;
+#[cfg(test)]
 mod rack;
 #[cfg(test)]
 mod routes;

@@ -168,7 +168,7 @@ fn at_home(at: SocketAddrV6) -> UdpSocket {
 }
 
 /// A switch's process that the lab does not know of.
-pub(crate) struct Switch(Child);
+pub(crate) struct Switch(pub(crate) Child);
 
 impl Switch {
     /// Ends it as a service manager does.
@@ -185,7 +185,7 @@ impl Drop for Switch {
     }
 }
 
-fn signal(pid: &str, signal: &str) {
+pub(crate) fn signal(pid: &str, signal: &str) {
     let sent = Command::new("kill").args([signal, pid]).status().expect("there is a kill");
     assert!(sent.success());
 }

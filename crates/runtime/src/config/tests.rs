@@ -94,6 +94,59 @@ fn each_mistake_about_content_addresses_is_found() {
     assert!(found.iter().any(|it| it.contains("keeps keys in order")), "{found:#?}");
 }
 
+/// The same, with a switch that speaks OpenFlow.
+fn with_openflow() -> Config {
+    let mut config = with_content();
+    let mut section = "listen = \"[::]:6653\"\n\n[exits]\n".to_owned();
+    for (port, node) in (3..).zip(&config.nodes) {
+        let address = node.listen.ip();
+        let exit = format!("{{ mac = \"02:00:00:00:00:0{port}\", port = {port} }}");
+        section.push_str(&format!("\"{address}\" = {exit}\n"));
+    }
+    config.switches[0].openflow = Some(toml::from_str(&section).unwrap());
+    config
+}
+
+#[test]
+fn a_switch_that_speaks_openflow_can_be_had() {
+    let config = with_openflow();
+    assert_eq!(config.check().0, [""; 0]);
+    let section = config.switches[0].openflow.as_ref().unwrap();
+    assert_eq!(section.rules_per_second.get(), 1_000);
+    assert_eq!(section.exits.len(), config.nodes.len());
+    for (wrong, says) in [
+        ("mac = \"02:00:00:00:00\", port = 3", "a hardware address is like"),
+        ("mac = \"02:00:00:00:00:03\", port = 0", "nonzero"),
+        ("port = 3", "missing field `mac`"),
+    ] {
+        let text = format!("listen = \"[::]:6653\"\n[exits]\n\"fd00:1::2\" = {{ {wrong} }}\n");
+        let why = toml::from_str::<OpenFlowSection>(&text).unwrap_err().to_string();
+        assert!(why.contains(says), "{why}");
+    }
+}
+
+#[test]
+fn each_mistake_about_a_switch_that_speaks_openflow_is_found() {
+    type Change = fn(&mut Config);
+    let mistakes: [(Change, &str); 3] = [
+        (|it| it.content = None, "is for content addresses"),
+        (
+            |it| it.switches[0].openflow.as_mut().unwrap().listen.set_port(0),
+            "choose a port, as 6653",
+        ),
+        (
+            |it| _ = it.switches[0].openflow.as_mut().unwrap().exits.pop_first(),
+            "[switch.openflow.exits] does not say where that is",
+        ),
+    ];
+    for (change, word) in mistakes {
+        let mut config = with_openflow();
+        change(&mut config);
+        let found = config.check().0;
+        assert!(found.iter().any(|it| it.contains(word)), "{word}: {found:#?}");
+    }
+}
+
 #[test]
 fn each_mistake_is_found() {
     type Change = fn(&mut Config);

@@ -350,7 +350,7 @@ impl<D: Device> Keeper<D> {
                 state.table.done(&refused.into_keys().collect());
             }
             Err(why) => {
-                state.table.failed();
+                state.table.give_up();
                 drop(state);
                 self.suffer(now, why);
             }
@@ -370,8 +370,10 @@ impl<D: Device> Keeper<D> {
                 if state.trouble.take().is_some() {
                     tracing::info!("the device of the content table answers again");
                 }
-                tracing::info!(entries = found.len(), "what the content table's device has");
-                state.table.found(found);
+                let entries = found.len();
+                if state.table.found(found) {
+                    tracing::info!(entries, "what the content table's device has");
+                }
                 self.unknown = false;
             }
             Err(why) => self.suffer(now, why),

@@ -29,6 +29,7 @@ Examples:
   keyway lab up --node-rate 5k --slow-nodes 4
   keyway lab up --engine fjall --data ./data
   keyway lab up --plane routes --caches 1                    the switch is a router
+  keyway lab up --plane openflow --caches 1                  an Open vSwitch links the hosts
   keyway lab up --name other --json                          for scripts and tests")]
 pub(crate) struct Args {
     #[command(flatten)]

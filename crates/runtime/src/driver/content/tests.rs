@@ -4,6 +4,7 @@ use super::*;
 use crate::clock::Clock;
 use cluster::{Match, NodeId, NodeSpec, Partition, PartitionId};
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A device that does as it is told, and fails when it is told to.
 #[derive(Clone, Debug, Default)]
@@ -15,6 +16,11 @@ struct Has {
     touched: bool,
     broken: bool,
     refuses: bool,
+    sweeps: bool,
+    /// What was taken out at once.
+    swept: Vec<Sweep>,
+    /// What each prefix of a partition has matched.
+    packets: u64,
 }
 
 impl Fake {
@@ -83,6 +89,26 @@ impl Device for Fake {
         }
         Ok(refused)
     }
+
+    fn sweeps(&self) -> bool {
+        self.lock().sweeps
+    }
+
+    fn sweep(&mut self, _: Instant, what: Sweep) -> Result<(), String> {
+        let mut has = self.lock();
+        has.swept.push(what);
+        has.entries.retain(|prefix, via| match what {
+            Sweep::RulesTo(member) => prefix.len < 128 || *via != member,
+            Sweep::All => false,
+        });
+        Ok(())
+    }
+
+    fn counts(&mut self) -> Result<Option<Vec<(AddressPrefix, u64)>>, String> {
+        let has = self.lock();
+        let prefixes = has.entries.keys().filter(|prefix| prefix.len < 128);
+        Ok(Some(prefixes.map(|prefix| (*prefix, has.packets)).collect()))
+    }
 }
 
 fn service() -> ServicePrefix {
@@ -129,6 +155,50 @@ fn a_device_follows_and_is_given_back_empty() {
     device.becomes(&agent, "silent caches have none", |has, _| has.entries.len() == 3);
     drop((watch, agent));
     assert!(device.lock().entries.is_empty());
+}
+
+#[test]
+fn a_device_that_can_takes_the_rules_of_a_silent_cache_out_at_once_and_in_the_end_all() {
+    let device = Fake::default();
+    device.lock().sweeps = true;
+    let agent = ContentAgent::start(service(), device.clone()).expect("there are threads");
+    let mut order = tables(2);
+    let endpoint = node(9).endpoint;
+    order.caches = vec![cluster::CacheSpec { id: CacheId(1), endpoint, shards: 1 }];
+    agent.install(&order);
+    let watch = agent.watch();
+    watch.heard(CacheId(1), Clock::new().now() + Duration::from_secs(1));
+    (0..7).for_each(|bits| watch.changed(CacheId(1), &rule(bits)));
+    device.becomes(&agent, "rules", |has, it| has.entries.len() == 10 && it.report.rules == 7);
+    device.becomes(&agent, "they go", |has, it| has.entries.len() == 3 && it.report.rules == 0);
+    let cache = Ipv6Addr::new(0xfd00, 0, 0, 1, 0, 0, 0, 9);
+    assert_eq!(device.lock().swept, [Sweep::RulesTo(cache)]);
+    drop((watch, agent));
+    let has = device.lock();
+    assert!(has.entries.is_empty() && has.swept.last() == Some(&Sweep::All));
+}
+
+#[test]
+fn what_a_device_counts_is_told() {
+    let device = Fake::default();
+    let agent = ContentAgent::start(service(), device.clone()).expect("there are threads");
+    agent.install(&tables(2));
+    device.becomes(&agent, "prefixes", |has, _| has.entries.len() == 3);
+    let load = |it: &ContentSnapshot| it.loads.first().map(|it| (it.reads, it.writes));
+    // What it had counted before it was asked first is not known to be new.
+    let ends = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !ends.load(Ordering::Relaxed) {
+                device.lock().packets += 1;
+                std::thread::park_timeout(Duration::from_millis(10));
+            }
+        });
+        device.becomes(&agent, "more is counted", |_, it| load(it).is_some_and(|it| it.1 > 0));
+        ends.store(true, Ordering::Relaxed);
+    });
+    let (reads, writes) = load(&agent.snapshot()).expect("there is a partition");
+    assert_eq!(reads, 2 * writes, "two classes of reads, and one of writes");
 }
 
 #[test]
