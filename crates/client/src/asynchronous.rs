@@ -2,11 +2,14 @@
 //! over one socket. A task of its own moves datagrams between the socket and the machine.
 
 mod client;
+mod inbox;
 mod io;
 mod long;
+mod shared;
 mod space;
 
 pub use client::Client;
+pub use inbox::{Inbox, Opening};
 pub use long::{Download, Line, Upload};
 pub use space::Space;
 

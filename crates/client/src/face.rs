@@ -2,13 +2,14 @@
 //! [`Driver`] that hands them to the machine and outcomes to whoever waits.
 
 use crate::clock::Clock;
+use crate::mailbox::Mailbox;
 use crate::options::Options;
 use crate::owned::OwnedRequest;
 use crate::present::Present;
 use crate::service::Services;
 use crate::{
     BatchReply, CasReply, Client, ClientConfig, DelReply, IncrReply, KeyCount, NotDone, Outcome,
-    Refusal, Reply, StartError, Ticket, Tickets, Value,
+    Refusal, Reply, Request, StartError, Ticket, Tickets, UnknownReason, Value,
 };
 use cluster::Keyspace;
 use machine::{Instant, Rng};
@@ -62,11 +63,28 @@ pub(crate) struct Command {
 /// Commands on their way to the machine; callers beyond wait.
 pub(crate) const COMMANDS_MAX: usize = 1024;
 
+/// Who waits for an outcome.
+enum Waiter {
+    /// Somebody with one question.
+    Caller(Deliver),
+    /// Somebody with many, of which this is the one with that number.
+    Numbered(Arc<Mailbox>, u64),
+}
+
+impl Waiter {
+    fn deliver(self, outcome: Outcome<Reply>) {
+        match self {
+            Self::Caller(deliver) => deliver(outcome),
+            Self::Numbered(mailbox, number) => mailbox.put(number, outcome),
+        }
+    }
+}
+
 /// The machine with its clock and those who wait. It has no socket.
 pub(crate) struct Driver {
     pub(crate) machine: Client,
     clock: Clock,
-    waiting: Tickets<Deliver>,
+    waiting: Tickets<Waiter>,
     /// Commands that found the machine busy. While any is here, no more are taken.
     backlog: VecDeque<Command>,
 }
@@ -100,11 +118,31 @@ impl Driver {
     pub(crate) fn submit(&mut self, now: Instant, command: Command) {
         match self.start(now, &command.question) {
             Ok(ticket) => {
-                self.waiting.insert(ticket, command.deliver);
+                self.waiting.insert(ticket, Waiter::Caller(command.deliver));
             }
             Err(StartError::Busy) => self.backlog.push_back(command),
             Err(error) => (command.deliver)(Outcome::Refused(Refusal::NotSent(error))),
         }
+    }
+
+    /// Starts a request of one who has many and gives each a number.
+    ///
+    /// # Errors
+    ///
+    /// As [`Client::start`]: `Busy` also if others wait for room. There is no outcome then.
+    pub(crate) fn begin(
+        &mut self,
+        now: Instant,
+        keyspace: &Arc<Keyspace>,
+        request: Request<'_>,
+        (mailbox, number): (&Arc<Mailbox>, u64),
+    ) -> Result<(), StartError> {
+        if !self.takes_commands() {
+            return Err(StartError::Busy);
+        }
+        let ticket = self.machine.start(now, keyspace, request)?;
+        self.waiting.insert(ticket, Waiter::Numbered(Arc::clone(mailbox), number));
+        Ok(())
     }
 
     /// Lets the machine act on the time, hands out outcomes, and starts what had to wait for them.
@@ -122,8 +160,8 @@ impl Driver {
         let mut any = false;
         while let Some((ticket, outcome)) = self.machine.poll_outcome() {
             any = true;
-            if let Some(deliver) = self.waiting.take(ticket) {
-                deliver(outcome);
+            if let Some(waiter) = self.waiting.take(ticket) {
+                waiter.deliver(outcome);
             }
         }
         any
@@ -135,9 +173,18 @@ impl Driver {
         self.machine.say_goodbye(self.now());
     }
 
+    /// Nobody will be answered any more. Callers see that by themselves.
+    pub(crate) fn close(self) {
+        for waiter in self.waiting.into_notes() {
+            if let Waiter::Numbered(mailbox, number) = waiter {
+                mailbox.put(number, Outcome::Unknown(UnknownReason::Closed));
+            }
+        }
+    }
+
     /// How long nothing needs to happen unless something arrives; `None` for ever.
-    pub(crate) fn idle_time(&self) -> Option<Duration> {
-        self.machine.poll_timeout().map(|at| at.since(self.now()))
+    pub(crate) fn idle_time(&self, now: Instant) -> Option<Duration> {
+        self.machine.poll_timeout().map(|at| at.since(now))
     }
 
     fn start(&mut self, now: Instant, question: &Question) -> Result<Ticket, StartError> {

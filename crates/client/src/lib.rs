@@ -66,6 +66,7 @@ mod goodbye;
 mod homes;
 mod interval;
 mod machine;
+mod mailbox;
 mod many;
 mod options;
 mod outcome;

@@ -154,6 +154,12 @@ impl<T> Outcome<T> {
         matches!(self, Self::Unknown(_))
     }
 
+    /// Whether it says that the keyspace may not be what the client believes. Nothing was done then.
+    #[must_use]
+    pub fn is_outdated(&self) -> bool {
+        matches!(self, Self::Refused(Refusal::BadMatch | Refusal::UnknownKeyspace))
+    }
+
     /// The same outcome of something derived from what was done.
     pub fn map<U>(self, with: impl FnOnce(T) -> U) -> Outcome<U> {
         match self {

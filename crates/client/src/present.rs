@@ -2,7 +2,7 @@
 //! with another id, or another seed of its hashes. Its nodes and switches then refuse what was
 //! placed by the old one, and the name is looked up again.
 
-use crate::{Outcome, Refusal};
+use crate::Outcome;
 use cluster::Keyspace;
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -24,16 +24,10 @@ impl Present {
     }
 }
 
-/// Whether an outcome says that the keyspace may not be what the client believes. Nothing was done
-/// then.
-pub(crate) fn is_outdated<T>(outcome: &Outcome<T>) -> bool {
-    matches!(outcome, Outcome::Refused(Refusal::BadMatch | Refusal::UnknownKeyspace))
-}
-
-/// Which of the outcomes say so.
+/// Which of the outcomes say that the keyspace may not be what the client believes.
 pub(crate) fn outdated<T>(outcomes: &[Outcome<T>]) -> Vec<usize> {
     let all = outcomes.iter().enumerate();
-    all.filter(|(_, outcome)| is_outdated(outcome)).map(|(index, _)| index).collect()
+    all.filter(|(_, outcome)| outcome.is_outdated()).map(|(index, _)| index).collect()
 }
 
 /// Those of the items that are named; all without names.

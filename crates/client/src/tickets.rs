@@ -47,6 +47,11 @@ impl<T> Tickets<T> {
         }
         note
     }
+
+    /// The notes of all requests that have not ended.
+    pub(crate) fn into_notes(self) -> impl Iterator<Item = T> {
+        self.notes.into_iter().flatten()
+    }
 }
 
 #[cfg(test)]

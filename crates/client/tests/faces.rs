@@ -14,6 +14,10 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use wire::{Body, Code, Entry, Header, KeyReply, Op, Packet, RangeInterval, Version};
 
+mod faces {
+    mod inbox;
+}
+
 /// A whole cluster in one thread. It loses every seventh request and answers every fifth twice.
 struct Service {
     address: SocketAddr,

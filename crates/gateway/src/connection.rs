@@ -10,6 +10,8 @@
 
 mod account;
 mod bracket;
+mod call;
+mod calls;
 mod event;
 mod events;
 mod guess;
@@ -17,31 +19,37 @@ mod held;
 mod long;
 mod overlap;
 mod pressure;
+mod tally;
 mod transaction;
 
 use crate::acl::{CHECKED_KEYS_MAX, Denied};
 use crate::clients::Entry;
-use crate::command::{self, Found, Keyed, Run, Session};
+use crate::command::{self, Found, Run, Session};
 use crate::resp::{Limits, Parser, encode};
 use crate::session::{self, Answer, Peer, Replies};
 use crate::shared::Shared;
 use crate::stats::HeldBack;
-use crate::store::{Incoming, Seen, Watched};
+use crate::store::Incoming;
 use crate::stream::Stream;
 use crate::{Reply, Store};
 use bracket::Bracket;
 use bytes::{Bytes, BytesMut};
+use call::{Call, Done, Slot};
+use client::Outcome;
+use client::asynchronous::Inbox;
 use event::Event;
 use futures_util::future::BoxFuture;
-use futures_util::stream::FuturesOrdered;
+use futures_util::stream::FuturesUnordered;
 use held::{UNDER_WAY_BYTES_MAX, give_back, held_by};
-use overlap::{Kind, Overlap, Turn, UnderWay, Verdict};
+use overlap::UnderWay;
+use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::Context;
 use std::time::Duration;
+use tally::Tally;
 use tokio::sync::mpsc::Receiver;
 use tokio::time::{Instant, Sleep, sleep, timeout};
 
@@ -50,8 +58,6 @@ use tokio::time::{Instant, Sleep, sleep, timeout};
 const OVERLAP_MAX: usize = 256;
 /// Bytes of replies beyond which no command is started. One reply may be longer.
 const OUTPUT_MAX: usize = 256 << 10;
-/// Commands under way at once whose places are kept for the next.
-const KEPT_COMMANDS_MAX: usize = 16;
 /// How long a connection that is to be closed may take: the cluster to answer what is under way, 5
 /// seconds unless somebody says otherwise, and the client to read it.
 const CLOSING_TIME_MAX: Duration = Duration::from_secs(10);
@@ -80,9 +86,20 @@ pub(crate) struct Connection {
     piece: Option<BoxFuture<'static, ()>>,
     /// A command that cannot be started yet.
     next: Option<Vec<Bytes>>,
-    running: FuturesOrdered<BoxFuture<'static, Ended>>,
+    /// Commands that are under way, in their order.
+    slots: VecDeque<Slot>,
     /// The same commands, in the same order.
     under_way: UnderWay,
+    /// Those of them that a future carries out.
+    running: FuturesUnordered<BoxFuture<'static, Done>>,
+    /// Numbers of those whose request is to be begun at the end of this turn.
+    planned: Vec<u64>,
+    /// Where the outcomes of those requests come, and those that are being looked at.
+    inbox: Inbox,
+    outcomes: Vec<(u64, Outcome<client::Reply>)>,
+    tally: Tally,
+    /// What time it is, as of this turn.
+    now: Instant,
     /// Bytes of their arguments.
     under_way_bytes: usize,
     /// When the AUTH or HELLO that waits has its turn, if it has taken one.
@@ -98,38 +115,10 @@ pub(crate) struct Connection {
     closing: Option<Pin<Box<Sleep>>>,
 }
 
-/// A command that was carried out.
-struct Ended {
-    reply: Reply,
-    number: usize,
-    began: Instant,
-    args: Vec<Bytes>,
-    /// What a GET tells of its key.
-    seen: Seen,
-    /// Keys that are watched from now on.
-    watched: Option<Watched>,
-}
-
-impl Ended {
-    /// A command that is begun now.
-    fn new(reply: Reply, number: usize, args: Vec<Bytes>) -> Self {
-        Self { reply, number, began: Instant::now(), args, seen: Seen::Nothing, watched: None }
-    }
-
-    /// Waits until it may be carried out, which is no part of the time that it takes. Returns the
-    /// value of its key, if that is known then.
-    async fn await_turn(&mut self, turn: Option<Turn>) -> Option<Bytes> {
-        // Only a connection that ends, and with it this command, lets go of the other end.
-        let value = turn?.await.unwrap_or(None);
-        self.began = Instant::now();
-        value
-    }
-}
-
 impl Connection {
     pub(crate) fn new(stream: Stream, shared: Arc<Shared>, entry: Arc<Entry>) -> Self {
         let store = Arc::new(shared.store(entry.id).clone());
-        let peer = Peer::new(entry, &shared.acl);
+        let (peer, inbox) = (Peer::new(entry, &shared.acl), store.inbox());
         Self {
             stream,
             shared,
@@ -144,8 +133,14 @@ impl Connection {
             incoming: None,
             piece: None,
             next: None,
-            running: FuturesOrdered::new(),
+            slots: VecDeque::new(),
             under_way: UnderWay::default(),
+            running: FuturesUnordered::new(),
+            planned: Vec::new(),
+            inbox,
+            outcomes: Vec::new(),
+            tally: Tally::default(),
+            now: Instant::now(),
             under_way_bytes: 0,
             guess_at: None,
             alone: false,
@@ -179,7 +174,7 @@ impl Connection {
 
     /// Whether no command is under way or waits.
     fn is_idle(&self) -> bool {
-        self.running.is_empty() && self.next.is_none() && self.streaming.is_none()
+        self.slots.is_empty() && self.next.is_none() && self.streaming.is_none()
     }
 
     fn is_written(&self) -> bool {
@@ -194,11 +189,14 @@ impl Connection {
 
     /// Starts every command that is whole and may be started.
     fn start_commands(&mut self) {
+        if self.next.is_some() || !self.input.is_empty() {
+            self.now = Instant::now();
+        }
         while self.closing.is_none()
             && self.paused.is_none()
             && !self.alone
             && self.streaming.is_none()
-            && self.running.len() < OVERLAP_MAX
+            && self.slots.len() < OVERLAP_MAX
             && self.under_way_bytes < UNDER_WAY_BYTES_MAX
             && self.output.len() < OUTPUT_MAX
         {
@@ -208,6 +206,7 @@ impl Connection {
                 break;
             }
         }
+        self.ask();
         give_back(&mut self.input);
         self.peer.entry.input.store(self.input.len(), Ordering::Relaxed);
         self.note_pressure();
@@ -228,7 +227,7 @@ impl Connection {
         match self.parser.parse(&mut self.input, &limits) {
             Ok(args) => {
                 if args.is_some() {
-                    let now = self.shared.now();
+                    let now = self.since_start();
                     self.peer.entry.note_active(now);
                     self.peer.entry.note_coming(now, false);
                 } else if let Some((key, len)) = self.parser.begin_long_set(&mut self.input) {
@@ -241,9 +240,8 @@ impl Connection {
                 self.shared.stats.protocol_errors.fetch_add(1, Ordering::Relaxed);
                 tracing::debug!(peer = %self.peer.entry.peer, %error, "ending a connection");
                 // Behind the replies of what is under way.
-                let text = format!("ERR {error}");
-                let ended = Ended::new(Reply::Error(text.into()), usize::MAX, Vec::new());
-                self.push(Box::pin(std::future::ready(ended)));
+                let call = self.call(usize::MAX, Vec::new());
+                self.end_behind(call, Reply::Error(format!("ERR {error}").into()));
                 self.input.clear();
                 self.close();
                 None
@@ -255,18 +253,18 @@ impl Connection {
     fn start(&mut self, args: Vec<Bytes>) -> Option<Vec<Bytes>> {
         let found = command::resolve(&args);
         // What waits for all before it is not looked at again and again.
-        if !self.running.is_empty() && !found.as_ref().is_ok_and(|it| self.overlaps(*it, &args)) {
+        if !self.slots.is_empty() && !found.as_ref().is_ok_and(|it| self.overlaps(*it, &args)) {
             return Some(args);
         }
         let found = match self.admit(found, &args) {
             Ok(found) => found,
-            Err(_) if !self.running.is_empty() => return Some(args),
+            Err(_) if !self.slots.is_empty() => return Some(args),
             Err((number, reply)) => {
                 self.reject(&args, number, reply);
                 return None;
             }
         };
-        let now = self.shared.now();
+        let now = self.since_start();
         let held = self.shared.pause.holds(found.spec, now).or_else(|| self.pauses_exec(found));
         if let Some(until) = held {
             self.paused = Some(Box::pin(sleep(until.saturating_sub(now))));
@@ -278,83 +276,42 @@ impl Connection {
         let args = self.queue(found, args)?;
         let number = u32::try_from(found.number).unwrap_or(u32::MAX);
         self.peer.entry.command.store(number, Ordering::Relaxed);
-        let ended = Ended::new(Reply::Null, found.number, args);
-        self.under_way_bytes += held_by(&ended.args);
-        match (found.spec.run, key) {
-            (Run::Keyed(Keyed::Get), Some(key)) => self.start_get(key, ended),
-            (Run::Keyed(command), key) => self.start_keyed(command, key, ended),
-            (Run::Session(command), _) => self.start_session(command, ended),
+        let call = self.call(found.number, args);
+        self.under_way_bytes += held_by(&call.args);
+        match found.spec.run {
+            Run::Keyed(command) => self.start_keyed(command, key, call),
+            Run::Session(command) => self.start_session(command, call),
         }
         None
     }
 
-    fn start_get(&mut self, key: Bytes, ended: Ended) {
-        let (place, turn) = self.under_way.push(key, Kind::Get);
-        let alone = !matches!(place, Overlap::Beside(_));
-        self.running.push_back(self.get(ended, turn, alone));
+    /// A command that is begun now.
+    fn call(&self, number: usize, args: Vec<Bytes>) -> Call {
+        Call { number, args, began: self.now }
     }
 
-    /// A GET. If it is not alone with its key, it reads no value that streams.
-    fn get(&self, mut ended: Ended, turn: Option<Turn>, alone: bool) -> BoxFuture<'static, Ended> {
-        let store = Arc::clone(&self.store);
-        Box::pin(async move {
-            if let Some(value) = ended.await_turn(turn).await {
-                ended.reply = Reply::Bulk(value);
-                return ended;
-            }
-            let key = ended.args.get(1).expect("a GET has a key");
-            (ended.reply, ended.seen) = store.get_and_tell(key, alone).await;
-            ended
-        })
+    /// What time it is, since the gateway's start.
+    fn since_start(&self) -> Duration {
+        self.shared.since_start(self.now)
     }
 
-    fn start_keyed(&mut self, command: Keyed, key: Option<Bytes>, mut ended: Ended) {
-        self.alone = key.is_none();
-        let kind = self.kind(command, &ended.args);
-        let (_, turn) = self.under_way.push(key.unwrap_or_default(), kind);
-        let store = Arc::clone(&self.store);
-        let incoming = self.incoming.take();
-        self.running.push_back(Box::pin(async move {
-            drop(ended.await_turn(turn).await);
-            ended.reply = match incoming {
-                None => store.run(command, &ended.args).await,
-                Some(Ok(value)) => Box::pin(store.set_incoming(value, &ended.args)).await,
-                Some(Err(why)) => why,
-            };
-            ended
-        }));
-    }
-
-    fn kind(&self, command: Keyed, args: &[Bytes]) -> Kind {
-        match (command, args) {
-            (Keyed::Set, [_, _, value]) if self.incoming.is_none() => Kind::Set(value.clone()),
-            _ => Kind::Other,
-        }
-    }
-
-    fn start_session(&mut self, command: Session, mut ended: Ended) {
+    fn start_session(&mut self, command: Session, mut call: Call) {
+        call.began = Instant::now();
         if let Session::Transaction(step) = command {
-            return self.bracket(step, ended);
+            return self.bracket(step, call);
         }
-        match self.peer.run(&self.shared, command, &ended.args) {
+        match self.peer.run(&self.shared, command, &call.args) {
             Answer::Now(reply) => {
                 if command == Session::Reset {
                     self.forget_bracket();
                 }
-                self.finish_now(Ended { reply, ..ended });
+                self.finish_now(&call, &reply);
             }
             Answer::Last(reply) => {
-                self.finish_now(Ended { reply, ..ended });
+                self.finish_now(&call, &reply);
                 self.close();
             }
-            Answer::Later(reply) => {
-                self.alone = true;
-                let run = async move {
-                    ended.reply = reply.await;
-                    ended
-                };
-                self.push(Box::pin(run));
-            }
+            Answer::Later(reply) => self.run_alone(call, async move { reply.await.into() }),
         }
     }
 
@@ -409,56 +366,12 @@ impl Connection {
         self.reply(&reply);
     }
 
-    /// Something that overlaps with nothing is under way.
-    fn push(&mut self, run: BoxFuture<'static, Ended>) {
-        self.under_way.push(Bytes::new(), Kind::Other);
-        self.running.push_back(run);
-    }
-
-    /// What was under way first is done.
-    fn finish(&mut self, mut ended: Ended) {
-        match self.under_way.finish(&mut ended.reply, ended.seen) {
-            Verdict::Again => return self.running.push_front(self.get(ended, None, true)),
-            Verdict::Answer => {}
-        }
-        self.alone = false;
-        self.forget(&ended);
-        if self.running.is_empty() && self.under_way.capacity() > KEPT_COMMANDS_MAX {
-            // What they have grown to is not kept for a client that may never need it again.
-            self.running = FuturesOrdered::new();
-            self.under_way = UnderWay::default();
-        }
-        if let Some(watched) = ended.watched.take() {
-            self.watches(watched);
-        }
-        self.note(&ended);
-        self.reply(&ended.reply);
-    }
-
-    fn finish_now(&mut self, ended: Ended) {
-        self.forget(&ended);
-        self.note(&ended);
-        self.reply(&ended.reply);
-    }
-
-    /// A command is under way no more, and has its reply.
-    fn forget(&mut self, ended: &Ended) {
-        self.under_way_bytes = self.under_way_bytes.saturating_sub(held_by(&ended.args));
-        self.peer.entry.note_active(self.shared.now());
-    }
-
-    fn note(&self, ended: &Ended) {
-        let took = ended.began.elapsed();
-        self.shared.stats.note_call(ended.number, took, ended.reply.error_text());
-        let slow = self.shared.settings.slower_than();
-        // What everybody may use has passwords among its arguments.
-        let is_slow = slow.is_some_and(|slow| took >= slow);
-        let spec = command::numbered().get(ended.number).filter(|_| is_slow);
-        if spec.is_some_and(|spec| !spec.is_for_all()) {
-            let (len_max, args) = (self.shared.settings.slowlog_len_max(), &ended.args);
-            let unix_seconds = self.shared.time_of_day().as_secs();
-            self.shared.slowlog.note(unix_seconds, took, args, &self.peer.entry, len_max);
-        }
+    /// A command was carried out at once. Nothing is under way.
+    fn finish_now(&mut self, call: &Call, reply: &Reply) {
+        self.now = Instant::now();
+        self.end_call(call, reply);
+        self.count_calls();
+        self.peer.entry.note_active(self.since_start());
     }
 
     fn reply(&mut self, reply: &Reply) {

@@ -57,6 +57,11 @@ impl Shared {
         self.started.elapsed()
     }
 
+    /// The same of another moment.
+    pub(crate) fn since_start(&self, moment: Instant) -> Duration {
+        moment.saturating_duration_since(self.started)
+    }
+
     /// The time of day, since the Unix epoch.
     pub(crate) fn time_of_day(&self) -> Duration {
         let now = self.clock.lock().unwrap_or_else(PoisonError::into_inner).now();

@@ -139,18 +139,26 @@ impl Stats {
     /// A command was carried out; `error` is the text of its reply, if that was one.
     pub(crate) fn note_call(&self, number: usize, took: Duration, error: Option<&str>) {
         if let Some(text) = error {
-            self.note_error(text);
+            self.note_failure(number, text);
         }
+        self.note_calls(number, u64::try_from(took.as_micros()).unwrap_or(u64::MAX), 1);
+    }
+
+    /// A command was carried out so often, each time within so many microseconds.
+    pub(crate) fn note_calls(&self, number: usize, micros: u64, count: u64) {
         let Some(stats) = self.commands.get(number) else { return };
-        let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
-        stats.micros.fetch_add(micros, Ordering::Relaxed);
+        stats.micros.fetch_add(micros.saturating_mul(count), Ordering::Relaxed);
         let mut latency = lock(&stats.latency);
         let histogram = latency.get_or_insert_with(|| {
             Histogram::new_with_max(LATENCY_MICROS_MAX, LATENCY_DIGITS).expect("sound bounds")
         });
-        histogram.saturating_record(micros);
-        drop(latency);
-        if error.is_some() {
+        histogram.saturating_record_n(micros, count);
+    }
+
+    /// A command that was carried out was answered with an error.
+    pub(crate) fn note_failure(&self, number: usize, error: &str) {
+        self.note_error(error);
+        if let Some(stats) = self.commands.get(number) {
             stats.failed.fetch_add(1, Ordering::Relaxed);
         }
     }

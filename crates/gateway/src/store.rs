@@ -14,6 +14,7 @@ mod limits;
 mod looked;
 mod many;
 mod numbers;
+mod plan;
 mod ranges;
 mod room;
 mod scan;
@@ -25,11 +26,12 @@ mod view;
 
 pub(crate) use incoming::Incoming;
 pub(crate) use limits::too_long_together;
+pub(crate) use plan::{Plan, Settled};
 pub(crate) use terms::Seen;
 
 use crate::cursors::Cursors;
 use crate::hot::HotKeys;
-use client::asynchronous::Space;
+use client::asynchronous::{Inbox, Space};
 pub use room::Room;
 use std::sync::Arc;
 use times::ClusterClock;
@@ -57,6 +59,11 @@ impl Store {
         let room = Room::default();
         let (turns, cursors, clock) = (Arc::new(Turns::new()), Arc::default(), Arc::default());
         Self { space, turns, view: None, room, hot: None, cursors, clock }
+    }
+
+    /// Where requests are begun, and their outcomes come, that have no future.
+    pub(crate) fn inbox(&self) -> Inbox {
+        Inbox::new(&self.space)
     }
 
     /// The same, which shares its room with others.

@@ -1,6 +1,7 @@
 //! The socket, its task, and the way there and back.
 
 use super::io::Io;
+use super::shared::Shared;
 use crate::face::{COMMANDS_MAX, Command, Driver, Known, Question};
 use crate::port::Port;
 use crate::{Options, Outcome, Refusal, Reply, Services, UnknownReason};
@@ -16,6 +17,7 @@ use tokio::sync::{mpsc, oneshot};
 #[derive(Clone, Debug)]
 pub struct Client {
     commands: mpsc::Sender<Command>,
+    pub(super) shared: Shared,
     pub(super) known: Arc<Known>,
     pub(super) options: Options,
 }
@@ -37,10 +39,10 @@ impl Client {
         let services = services.into();
         let port = Port::bind(&services)?;
         let socket = UdpSocket::from_std(port.socket()?)?;
-        let driver = Driver::new(services, options);
+        let shared = Shared::new(Driver::new(services, options));
         let (sender, commands) = mpsc::channel(COMMANDS_MAX);
-        tokio::spawn(Io::new(driver, port, socket, commands).run());
-        Ok(Self { commands: sender, known: Arc::default(), options })
+        tokio::spawn(Io::new(shared.clone(), port, socket, commands).run());
+        Ok(Self { commands: sender, shared, known: Arc::default(), options })
     }
 
     pub(super) fn ask(&self, question: Question) -> impl Future<Output = Outcome<Reply>> + Send {

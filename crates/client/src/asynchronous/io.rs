@@ -3,6 +3,7 @@
 //! Each time it is woken it takes all that has come, then sends all that is to be sent: commands of
 //! many callers share their way through the kernel.
 
+use super::shared::Shared;
 use crate::face::{Command, Driver};
 use crate::port::Port;
 use std::future::poll_fn;
@@ -20,7 +21,7 @@ const RECEIVE_BATCHES_MAX: usize = 16;
 
 /// What the task owns.
 pub(super) struct Io {
-    driver: Driver,
+    shared: Shared,
     port: Port,
     /// The port's, to wait on.
     socket: UdpSocket,
@@ -32,66 +33,82 @@ pub(super) struct Io {
 
 impl Io {
     pub(super) fn new(
-        driver: Driver,
+        shared: Shared,
         port: Port,
         socket: UdpSocket,
         commands: mpsc::Receiver<Command>,
     ) -> Self {
-        Self { driver, port, socket, commands, alarm: Alarm::default(), closed: false }
+        Self { shared, port, socket, commands, alarm: Alarm::default(), closed: false }
     }
 
     /// Goes on until nobody has the client any more.
     pub(super) async fn run(mut self) {
         while !self.closed {
-            self.driver.advance(self.driver.now());
-            self.port.transmit(&mut self.driver);
-            self.alarm.set(self.driver.idle_time());
+            self.turn();
             poll_fn(|context| self.poll_work(context)).await;
         }
     }
 
+    /// Lets the machine go on, and sends what it has to say.
+    fn turn(&mut self) {
+        let Self { shared, port, alarm, .. } = self;
+        let mut held = shared.lock();
+        let Some(driver) = held.driver() else { return };
+        let now = driver.now();
+        driver.advance(now);
+        port.transmit(driver);
+        alarm.set(driver.idle_time(now));
+    }
+
     /// Takes what has come in. Ready if anything has, or the machine wants to be told the time.
     fn poll_work(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        let mut any = false;
+        let Self { shared, port, socket, commands, alarm, closed } = self;
+        let mut held = shared.lock();
+        let mut any = held.takes_begun(context);
+        let Some(driver) = held.driver() else { return Poll::Ready(()) };
         // An error here comes out of the attempt to receive as well.
-        if self.socket.poll_recv_ready(context).is_ready() {
-            self.receive();
+        if socket.poll_recv_ready(context).is_ready() {
+            receive(driver, port, socket);
             any = true;
         }
-        if self.driver.takes_commands() {
-            any |= self.poll_commands(context);
+        if driver.takes_commands() {
+            any |= poll_commands(driver, commands, closed, context);
         }
-        any |= self.alarm.poll(context).is_ready();
+        any |= alarm.poll(context).is_ready();
         if any { Poll::Ready(()) } else { Poll::Pending }
     }
+}
 
-    /// Hands all commands that wait to the machine; whether there was anything to do.
-    fn poll_commands(&mut self, context: &mut Context<'_>) -> bool {
-        let Poll::Ready(first) = self.commands.poll_recv(context) else { return false };
-        let Some(first) = first else {
-            self.closed = true;
-            return true;
-        };
-        let now = self.driver.now();
-        self.driver.submit(now, first);
-        while self.driver.takes_commands()
-            && let Ok(command) = self.commands.try_recv()
-        {
-            self.driver.submit(now, command);
-        }
-        true
+/// Hands all commands that wait to the machine; whether there was anything to do.
+fn poll_commands(
+    driver: &mut Driver,
+    commands: &mut mpsc::Receiver<Command>,
+    closed: &mut bool,
+    context: &mut Context<'_>,
+) -> bool {
+    let Poll::Ready(first) = commands.poll_recv(context) else { return false };
+    let Some(first) = first else {
+        *closed = true;
+        return true;
+    };
+    let now = driver.now();
+    driver.submit(now, first);
+    while driver.takes_commands()
+        && let Ok(command) = commands.try_recv()
+    {
+        driver.submit(now, command);
     }
+    true
+}
 
-    /// Takes what has arrived. What the network said about a datagram sent earlier is passed over:
-    /// it will be sent again.
-    fn receive(&mut self) {
-        let Self { driver, port, socket, .. } = self;
-        for _ in 0..RECEIVE_BATCHES_MAX {
-            // What would block tells the runtime to wait for the next datagram.
-            let received = socket.try_io(Interest::READABLE, || port.receive(driver));
-            if received.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock) {
-                return;
-            }
+/// Takes what has arrived. What the network said about a datagram sent earlier is passed over: it
+/// will be sent again.
+fn receive(driver: &mut Driver, port: &mut Port, socket: &UdpSocket) {
+    for _ in 0..RECEIVE_BATCHES_MAX {
+        // What would block tells the runtime to wait for the next datagram.
+        let received = socket.try_io(Interest::READABLE, || port.receive(driver));
+        if received.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock) {
+            return;
         }
     }
 }
@@ -99,8 +116,10 @@ impl Io {
 /// Also when the runtime ends before the last clone, and its tasks with it.
 impl Drop for Io {
     fn drop(&mut self) {
-        self.driver.say_goodbye();
-        self.port.transmit(&mut self.driver);
+        let Some(mut driver) = self.shared.lock().take() else { return };
+        driver.say_goodbye();
+        self.port.transmit(&mut driver);
+        driver.close();
     }
 }
 

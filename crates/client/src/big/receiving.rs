@@ -3,7 +3,6 @@
 use super::parts::{Assembler, DEPTH, manifest};
 use super::step::{Event, Next};
 use crate::owned::OwnedRequest;
-use crate::present::is_outdated;
 use crate::{NotDone, Refusal, Value, face};
 use std::ops::Range;
 use std::time::Duration;
@@ -151,7 +150,7 @@ impl Reading {
                 }
                 (Stage::Rested, _) => return self.ask(false),
                 (Stage::Asked { again }, Event::Answer(outcome)) => {
-                    let outdated = is_outdated(&outcome) && !again;
+                    let outdated = outcome.is_outdated() && !again;
                     match outcome.map(face::get).into_result() {
                         Ok(None) => return Next::End(Ok(None)),
                         Ok(Some(found)) => {

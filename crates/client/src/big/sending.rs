@@ -3,7 +3,6 @@
 use super::parts::{Cutter, DEPTH};
 use super::step::{Event, Next};
 use crate::owned::{OwnedExpect, OwnedRequest};
-use crate::present::is_outdated;
 use crate::{Expiry, Outcome, Refusal, Reply};
 use wire::UploadBody;
 
@@ -70,7 +69,7 @@ impl Sending {
         match (std::mem::replace(&mut self.stage, Stage::Parts), event) {
             (Stage::Ending, Event::Answer(outcome)) => {
                 self.unanswered -= 1;
-                if !is_outdated(&outcome) {
+                if !outcome.is_outdated() {
                     return Next::End(outcome);
                 }
                 self.stage = Stage::EndMisplaced(outcome);
@@ -191,7 +190,7 @@ impl<'a> Writing<'a> {
                     next => return next.map(|_| unreachable!("not the end")),
                 }
             };
-            if !is_outdated(&outcome) || !self.renewed || self.again {
+            if !outcome.is_outdated() || !self.renewed || self.again {
                 return Next::End(outcome);
             }
             // The parts lie elsewhere now, and all are sent there.

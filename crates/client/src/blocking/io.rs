@@ -34,7 +34,9 @@ impl Io {
             let wait = match received {
                 // There may be more.
                 Ok(()) => continue,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.driver.idle_time(),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    self.driver.idle_time(self.driver.now())
+                }
                 // What the network said about a datagram sent earlier: it will be sent again.
                 Err(_) => Some(Duration::ZERO),
             };

@@ -3,7 +3,7 @@
 use super::client::Client;
 use crate::face::{self, Question};
 use crate::owned::OwnedRequest;
-use crate::present::{Present, is_outdated, outdated, put_back};
+use crate::present::{Present, outdated, put_back};
 use crate::{Outcome, Reply};
 use cluster::Keyspace;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ impl Space {
         let used = self.keyspace.get();
         let question = Question::Of(Arc::clone(&used), request());
         let outcome = self.client.ask(question);
-        if !is_outdated(&outcome) || !self.renew(&used) {
+        if !outcome.is_outdated() || !self.renew(&used) {
             return outcome;
         }
         self.client.ask(Question::Of(self.keyspace.get(), request()))

@@ -33,13 +33,13 @@ impl Connection {
     pub(super) fn note_progress(&self) {
         let is_coming = self.next.is_none() && (self.parser.is_begun() || !self.input.is_empty());
         let may_come = self.closing.is_none() && self.held.is_none();
-        self.peer.entry.note_coming(self.shared.now(), is_coming && may_come);
+        self.peer.entry.note_coming(self.since_start(), is_coming && may_come);
     }
 
     /// Ends the connection because of what it holds; it is told so if nothing else is to be written
     /// before.
     pub(super) async fn end_evicted(mut self) {
-        let silent = self.running.is_empty() && self.streaming.is_none() && self.output.is_empty();
+        let silent = self.slots.is_empty() && self.streaming.is_none() && self.output.is_empty();
         (self.input, self.next, self.incoming) = (BytesMut::new(), None, None);
         if silent {
             let write = |context: &mut Context<'_>| self.stream.poll_write(context, EVICTED);

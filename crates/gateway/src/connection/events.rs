@@ -5,7 +5,6 @@ use super::held::{UNDER_WAY_BYTES_MAX, give_back};
 use super::{Connection, OUTPUT_MAX, OVERLAP_MAX};
 use crate::stream::Stream;
 use bytes::Buf as _;
-use futures_util::stream::StreamExt as _;
 use std::pin::Pin;
 use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
@@ -57,19 +56,6 @@ impl Connection {
         Poll::Pending
     }
 
-    /// Takes all that is done, up to a reply whose bytes still come.
-    fn poll_running(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        let mut any = Poll::Pending;
-        while self.streaming.is_none()
-            && !self.running.is_empty()
-            && let Poll::Ready(Some(ended)) = self.running.poll_next_unpin(context)
-        {
-            self.finish(ended);
-            any = Poll::Ready(());
-        }
-        any
-    }
-
     fn poll_write(&mut self, context: &mut Context<'_>) -> Poll<Event> {
         if !self.output.is_empty() {
             let Poll::Ready(written) = self.stream.poll_write(context, &self.output) else {
@@ -100,7 +86,7 @@ impl Connection {
             && self.closing.is_none()
             && !self.input_ended
             && !self.alone
-            && self.running.len() < OVERLAP_MAX
+            && self.slots.len() < OVERLAP_MAX
             && self.under_way_bytes < UNDER_WAY_BYTES_MAX
             && self.output.len() < OUTPUT_MAX;
         if !wanted {

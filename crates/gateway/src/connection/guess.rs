@@ -1,6 +1,6 @@
 //! AUTH and HELLO wait for their turn if many wrong passwords have come from the same address.
 
-use super::{Connection, Ended};
+use super::Connection;
 use crate::Reply;
 use crate::command::{Found, Run, Session};
 use bytes::Bytes;
@@ -17,14 +17,15 @@ impl Connection {
         if !is_guess(found, &args) {
             return Some(args);
         }
-        let (now, from) = (self.shared.now(), self.peer.entry.peer.ip());
+        let (now, from) = (self.since_start(), self.peer.entry.peer.ip());
         let turn = match self.guess_at {
             Some(turn) => Ok(turn),
             None => self.shared.guesses.take_turn(now, from),
         };
         match turn {
             Err(_) => {
-                self.finish_now(Ended::new(TOO_MANY, found.number, args));
+                let call = self.call(found.number, args);
+                self.finish_now(&call, &TOO_MANY);
                 None
             }
             Ok(turn) if turn > now => {

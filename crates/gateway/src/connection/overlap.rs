@@ -19,7 +19,6 @@ use crate::Reply;
 use crate::store::Seen;
 use bytes::Bytes;
 use std::collections::VecDeque;
-use tokio::sync::oneshot;
 use wire::Version;
 
 /// Commands that are under way, in their order.
@@ -30,7 +29,13 @@ pub(super) struct UnderWay {
     done: u64,
     /// The [`tag`]s of their keys, by which a key is looked for.
     tags: VecDeque<u64>,
+    /// Those whose turn has come and that were not begun yet.
+    turns: VecDeque<Turn>,
 }
+
+/// A command that may be begun, by its number; and the value that its key has by the one before it,
+/// if that is known.
+pub(super) type Turn = (u64, Option<Bytes>);
 
 #[derive(Debug)]
 struct Command {
@@ -39,8 +44,8 @@ struct Command {
     kind: Kind,
     /// The command of the same key that has to be answered before this one is begun.
     after: Option<u64>,
-    /// Where those wait that have to be begun after this one.
-    waiting: Vec<oneshot::Sender<Option<Bytes>>>,
+    /// Those that have to be begun after this one.
+    waiting: Vec<u64>,
     /// Which GET of the same key was started next, while this one was under way.
     next: Option<u64>,
     /// What the client has been told of the key by GETs that this one overlaps with.
@@ -76,10 +81,6 @@ pub(super) enum Overlap {
     /// It may not overlap with those under way, of which this is the last.
     After(u64),
 }
-
-/// Comes when a command may be begun, with the value that its key has by the one before it, if that
-/// is known.
-pub(super) type Turn = oneshot::Receiver<Option<Bytes>>;
 
 /// What becomes of a command that was carried out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -123,8 +124,8 @@ impl UnderWay {
     }
 
     /// A command is under way from now on. Its key is empty if it overlaps with nothing. Returns
-    /// its place, and what it has to wait for before it is begun, if there is something.
-    pub(super) fn push(&mut self, key: Bytes, kind: Kind) -> (Overlap, Option<Turn>) {
+    /// its place, and whether it has to wait for its [turn](Self::next_turn) before it is begun.
+    pub(super) fn push(&mut self, key: Bytes, kind: Kind) -> (Overlap, bool) {
         let place = self.place(&key, &kind);
         let number = self.done + self.commands.len() as u64;
         let after = match place {
@@ -137,15 +138,13 @@ impl UnderWay {
             }
         };
         let after = after.filter(|&it| it >= self.done);
-        let turn = after.map(|before| {
-            let (sender, turn) = oneshot::channel();
-            self.command(before).waiting.push(sender);
-            turn
-        });
+        if let Some(before) = after {
+            self.command(before).waiting.push(number);
+        }
         self.tags.push_back(tag(&key));
         let (told, again, waiting) = (None, false, Vec::new());
         self.commands.push_back(Command { key, kind, after, waiting, next: None, told, again });
-        (place, turn)
+        (place, after.is_some())
     }
 
     /// The first command was carried out, with that reply. If it is not to be run again, it is
@@ -170,10 +169,7 @@ impl UnderWay {
             Kind::Set(value) if *reply == Reply::OK => Some(value),
             _ => None,
         };
-        for turn in first.waiting.drain(..) {
-            // Nobody waits any more if the connection ends.
-            drop(turn.send(value.cloned()));
-        }
+        self.turns.extend(first.waiting.drain(..).map(|number| (number, value.cloned())));
         self.commands.pop_front();
         self.tags.pop_front();
         self.done += 1;
@@ -186,15 +182,20 @@ impl UnderWay {
         Verdict::Answer
     }
 
+    /// The next command that had to wait and may be begun.
+    pub(super) fn next_turn(&mut self) -> Option<Turn> {
+        self.turns.pop_front()
+    }
+
+    /// The number of the command that is to be answered next.
+    pub(super) fn first(&self) -> u64 {
+        self.done
+    }
+
     fn command(&mut self, number: u64) -> &mut Command {
         let index = usize::try_from(number - self.done).ok();
         let command = index.and_then(|index| self.commands.get_mut(index));
         command.expect("who names a command knows that it is under way")
-    }
-
-    /// How many there is room for.
-    pub(super) fn capacity(&self) -> usize {
-        self.commands.capacity()
     }
 }
 

@@ -9,7 +9,7 @@ impl Connection {
     /// Notes what is under way, and whether the client has to wait from now on.
     pub(super) fn note_pressure(&mut self) {
         let streaming = usize::from(self.streaming.is_some());
-        self.peer.entry.running.store(self.running.len() + streaming, Ordering::Relaxed);
+        self.peer.entry.running.store(self.slots.len() + streaming, Ordering::Relaxed);
         self.peer.entry.waiting.store(self.next.is_some(), Ordering::Relaxed);
         let why = self.held_back();
         if self.held != why {
@@ -29,7 +29,7 @@ impl Connection {
             Some(HeldBack::Pause)
         } else if self.output.len() >= OUTPUT_MAX {
             Some(HeldBack::Replies)
-        } else if self.running.len() >= OVERLAP_MAX || self.under_way_bytes >= UNDER_WAY_BYTES_MAX {
+        } else if self.slots.len() >= OVERLAP_MAX || self.under_way_bytes >= UNDER_WAY_BYTES_MAX {
             Some(HeldBack::Overlap)
         } else if self.next.is_some() || self.alone && more {
             Some(HeldBack::Order)

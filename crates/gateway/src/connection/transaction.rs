@@ -1,7 +1,8 @@
 //! MULTI, EXEC and their kin: what a connection queues, and what it watches.
 
+use super::Connection;
 use super::bracket::{Bracket, Queue, WATCHED_MAX};
-use super::{Connection, Ended};
+use super::call::{Call, Ended};
 use crate::Reply;
 use crate::command::{
     Client, Config, Found, HotKeys, Keys, Latency, Run, Session, Slowlog, Transaction,
@@ -139,19 +140,18 @@ impl Connection {
     pub(super) fn pauses_exec(&self, found: Found) -> Option<std::time::Duration> {
         let exec = Run::Session(Session::Transaction(Transaction::Exec));
         let queue = self.bracket.queue.as_ref().filter(|_| found.spec.run == exec)?;
-        let now = self.shared.now();
+        let now = self.since_start();
         queue.commands.iter().find_map(|(found, _)| self.shared.pause.holds(found.spec, now))
     }
 
     /// Carries out one of the commands about transactions. Nothing is under way.
-    pub(super) fn bracket(&mut self, step: Transaction, ended: Ended) {
-        self.take_step(step, ended);
+    pub(super) fn bracket(&mut self, step: Transaction, call: Call) {
+        self.take_step(step, call);
         self.tell_bracket();
     }
 
-    fn take_step(&mut self, step: Transaction, ended: Ended) {
-        let keys = ended.args.len().saturating_sub(1);
-        let now = |reply| Ended { reply, ..ended };
+    fn take_step(&mut self, step: Transaction, call: Call) {
+        let keys = call.args.len().saturating_sub(1);
         let reply = match (step, self.bracket.is_open()) {
             (Transaction::Multi, true) => Reply::error("ERR MULTI calls can not be nested"),
             (Transaction::Multi, false) => {
@@ -172,17 +172,17 @@ impl Connection {
                 let text = format!("ERR a connection watches at most {WATCHED_MAX} keys here");
                 Reply::Error(text.into())
             }
-            (Transaction::Watch, false) => return self.watch(now(Reply::OK)),
+            (Transaction::Watch, false) => return self.watch(call),
             (Transaction::Exec, false) => Reply::error("ERR EXEC without MULTI"),
             (Transaction::Exec, true) => match self.take_transaction() {
-                Some((slots, watched)) => return self.exec(now(Reply::NullArray), slots, watched),
+                Some((slots, watched)) => return self.exec(call, slots, watched),
                 None => {
                     let text = "EXECABORT Transaction discarded because of previous errors.";
                     Reply::error(text)
                 }
             },
         };
-        self.finish_now(now(reply));
+        self.finish_now(&call, &reply);
     }
 
     /// What is to be done together; `None` if a part of it was refused.
@@ -206,24 +206,19 @@ impl Connection {
         Some((slots, watched))
     }
 
-    fn watch(&mut self, mut ended: Ended) {
-        let store = self.store.clone();
-        self.alone = true;
-        let run = async move {
-            let keys = ended.args.get(1..).unwrap_or_default();
-            match store.watch(keys).await {
-                Ok(watched) => ended.watched = Some(watched),
-                Err(error) => ended.reply = error,
+    fn watch(&mut self, call: Call) {
+        let (store, args) = (Arc::clone(&self.store), call.args.clone());
+        self.run_alone(call, async move {
+            match store.watch(args.get(1..).unwrap_or_default()).await {
+                Ok(watched) => Ended { watched: Some(watched), ..Ended::from(Reply::OK) },
+                Err(error) => error.into(),
             }
-            ended
-        };
-        self.push(Box::pin(run));
+        });
     }
 
-    fn exec(&mut self, mut ended: Ended, slots: Vec<(usize, Slot)>, watched: Watched) {
-        let (store, shared) = (self.store.clone(), Arc::clone(&self.shared));
-        self.alone = true;
-        let run = async move {
+    fn exec(&mut self, call: Call, slots: Vec<(usize, Slot)>, watched: Watched) {
+        let (store, shared) = (Arc::clone(&self.store), Arc::clone(&self.shared));
+        self.run_alone(call, async move {
             let commands: Vec<Queued> = slots
                 .iter()
                 .filter_map(|(_, slot)| match slot {
@@ -231,7 +226,7 @@ impl Connection {
                     Slot::Ready(_) | Slot::Later(_) => None,
                 })
                 .collect();
-            ended.reply = match store.transact(&commands, &watched).await {
+            let reply = match store.transact(&commands, &watched).await {
                 Ok(None) => Reply::NullArray,
                 Err(error) => error,
                 Ok(Some(ran)) => {
@@ -248,8 +243,7 @@ impl Connection {
                     Reply::Array(replies)
                 }
             };
-            ended
-        };
-        self.push(Box::pin(run));
+            reply.into()
+        });
     }
 }

@@ -121,11 +121,16 @@ impl Store {
 
     /// TTL, PTTL, EXPIRETIME, PEXPIRETIME.
     pub(super) async fn time_left(&self, key: &[u8], shown_as: When) -> Answer {
-        let Some(found) = self.look_at(key).await? else { return Ok(Reply::Integer(-2)) };
-        let now_ms = self.now_ms(&found).unwrap_or_else(own_ms);
-        let Some(left) = left_ms(found.expiry_ms, now_ms) else { return Ok(Reply::Integer(-1)) };
+        Ok(self.show_time_left(self.look_at(key).await?.as_ref(), shown_as))
+    }
+
+    /// What they reply of what was found.
+    pub(super) fn show_time_left(&self, found: Option<&Value>, shown_as: When) -> Reply {
+        let Some(found) = found else { return Reply::Integer(-2) };
+        let now_ms = self.now_ms(found).unwrap_or_else(own_ms);
+        let Some(left) = left_ms(found.expiry_ms, now_ms) else { return Reply::Integer(-1) };
         // Still there, though its time has come: the cluster will say so in a moment.
         let ms = if shown_as.from_now { left.max(0) } else { left.saturating_add(now_ms) };
-        Ok(Reply::Integer(if shown_as.seconds { ms.saturating_add(500) / 1000 } else { ms }))
+        Reply::Integer(if shown_as.seconds { ms.saturating_add(500) / 1000 } else { ms })
     }
 }

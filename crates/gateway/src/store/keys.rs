@@ -18,8 +18,7 @@ const SHOWN_MAX: usize = 128;
 impl Store {
     /// TYPE.
     pub(super) async fn type_of(&self, key: &[u8]) -> Answer {
-        let name = if self.look(key).await?.is_some() { "string" } else { "none" };
-        Ok(Reply::Status(name.into()))
+        Ok(type_name(self.look(key).await?.is_some()))
     }
 
     /// OBJECT and its subcommands.
@@ -76,6 +75,11 @@ impl Store {
     async fn if_present(&self, key: &[u8], reply: Answer) -> Answer {
         if self.look(key).await?.is_some() { reply } else { Ok(Reply::Null) }
     }
+}
+
+/// What TYPE replies of a key that is there, or is not.
+pub(super) fn type_name(exists: bool) -> Reply {
+    Reply::Status(if exists { "string" } else { "none" }.into())
 }
 
 /// Whether COPY is to overwrite.

@@ -10,11 +10,28 @@ use crate::Reply;
 use bytes::Bytes;
 use client::{Expiry, IncrReply};
 
+/// A sum that is no 64-bit number.
+const OVERFLOW: Reply = Reply::error("ERR increment or decrement would overflow");
+
+/// What an addition replies.
+pub(super) fn summed(added: IncrReply) -> Answer {
+    match added {
+        IncrReply::Sum { sum, .. } => Ok(Reply::Integer(sum)),
+        IncrReply::NotANumber => Err(NOT_AN_INTEGER),
+        IncrReply::Overflow => Err(OVERFLOW),
+    }
+}
+
+/// What DECRBY adds.
+pub(super) fn negated(delta: &[u8]) -> Answer<i64> {
+    let delta = integer(delta).ok_or(NOT_AN_INTEGER)?;
+    delta.checked_neg().ok_or(Reply::error("ERR decrement would overflow"))
+}
+
 impl Store {
     /// INCR, DECR, INCRBY and DECRBY: the cluster has an operation for that, with the same rules.
     pub(super) async fn add(&self, key: &[u8], delta: i64) -> Answer {
         limits::key(key)?;
-        let overflow = Reply::error("ERR increment or decrement would overflow");
         if self.view.is_some() {
             return self
                 .update(key, |found| {
@@ -22,17 +39,13 @@ impl Store {
                         Some(found) => integer(&found.value).ok_or(NOT_AN_INTEGER)?,
                         None => 0,
                     };
-                    let sum = before.checked_add(delta).ok_or_else(|| overflow.clone())?;
+                    let sum = before.checked_add(delta).ok_or(OVERFLOW)?;
                     let text = sum.to_string().into_bytes();
                     Ok((Change::Write(text.into(), Expiry::Keep), Reply::Integer(sum)))
                 })
                 .await;
         }
-        match self.space.incr(key, delta).await.into_result().map_err(not_written)? {
-            IncrReply::Sum { sum, .. } => Ok(Reply::Integer(sum)),
-            IncrReply::NotANumber => Err(NOT_AN_INTEGER),
-            IncrReply::Overflow => Err(overflow),
-        }
+        summed(self.space.incr(key, delta).await.into_result().map_err(not_written)?)
     }
 
     /// INCRBY.
@@ -42,9 +55,7 @@ impl Store {
 
     /// DECRBY.
     pub(super) async fn subtract_given(&self, key: &[u8], delta: &[u8]) -> Answer {
-        let delta = integer(delta).ok_or(NOT_AN_INTEGER)?;
-        let overflow = Reply::error("ERR decrement would overflow");
-        self.add(key, delta.checked_neg().ok_or(overflow)?).await
+        self.add(key, negated(delta)?).await
     }
 
     /// INCRBYFLOAT.

@@ -23,19 +23,34 @@ impl Store {
     }
 
     async fn find(&self, key: &[u8], streams: bool) -> Answer<(Reply, Seen)> {
-        if self.view.is_none() {
-            limits::key(key)?;
-            let Some(found) = self.space.peek(key).await.into_result().map_err(not_read)? else {
-                return Ok((Reply::Null, Seen::Absent));
-            };
-            if !found.big {
-                return Ok((Reply::Bulk(found.value.into()), Seen::Version(found.version)));
-            }
-            if !streams && found.whole_len(key).is_some_and(|len| len > WHOLE_MAX) {
-                return Ok((Reply::Null, Seen::Unread));
-            }
+        if self.view.is_some() {
+            return Box::pin(self.find_long(key)).await;
         }
-        let found = Box::pin(self.bytes(key, |len| 0..len)).await?;
+        limits::key(key)?;
+        match self.space.peek(key).await.into_result().map_err(not_read)? {
+            None => Ok((Reply::Null, Seen::Absent)),
+            Some(found) => self.tell_found(key, found, streams).await,
+        }
+    }
+
+    /// The same, given what one request has found.
+    pub(crate) async fn tell(&self, key: &[u8], found: Value, streams: bool) -> (Reply, Seen) {
+        let told = self.tell_found(key, found, streams).await;
+        told.unwrap_or_else(|error| (error, Seen::Nothing))
+    }
+
+    async fn tell_found(&self, key: &[u8], found: Value, streams: bool) -> Answer<(Reply, Seen)> {
+        if !found.big {
+            return Ok((Reply::Bulk(found.value.into()), Seen::Version(found.version)));
+        }
+        if !streams && found.whole_len(key).is_some_and(|len| len > WHOLE_MAX) {
+            return Ok((Reply::Null, Seen::Unread));
+        }
+        Box::pin(self.find_long(key)).await
+    }
+
+    async fn find_long(&self, key: &[u8]) -> Answer<(Reply, Seen)> {
+        let found = self.bytes(key, |len| 0..len).await?;
         let absent = (Reply::Null, Seen::Absent);
         Ok(found.map_or(absent, |(reply, version)| (reply, Seen::Version(version))))
     }

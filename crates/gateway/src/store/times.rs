@@ -9,7 +9,7 @@ use std::time::Duration;
 
 /// How an argument says a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct When {
+pub(crate) struct When {
     /// In seconds rather than milliseconds.
     pub(super) seconds: bool,
     /// Counted from now rather than from 1970.

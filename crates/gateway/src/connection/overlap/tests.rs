@@ -25,7 +25,7 @@ fn long(version: u64) -> Reply {
 fn gets(count: usize) -> UnderWay {
     let mut under_way = UnderWay::default();
     for _ in 0..count {
-        assert!(under_way.push(key("k"), Kind::Get).1.is_none());
+        assert!(!under_way.push(key("k"), Kind::Get).1);
     }
     under_way
 }
@@ -43,8 +43,7 @@ fn of_commands_about_one_key_only_gets_overlap() {
     let mut under_way = UnderWay::default();
     let mut come = |name, is_get| {
         let kind = if is_get { Kind::Get } else { Kind::Other };
-        let (place, turn) = under_way.push(key(name), kind);
-        (place, turn.is_some())
+        under_way.push(key(name), kind)
     };
     assert_eq!(come("k", true), (Overlap::Apart, false));
     assert_eq!(come("other", false), (Overlap::Apart, false));
@@ -60,31 +59,32 @@ fn of_commands_about_one_key_only_gets_overlap() {
 #[test]
 fn a_command_is_begun_when_the_last_that_it_waits_for_is_answered() {
     let mut under_way = gets(2);
-    let (_, mut write) = under_way.push(key("k"), Kind::Other);
-    let (_, mut get) = under_way.push(key("k"), Kind::Get);
-    let (_, mut beside) = under_way.push(key("k"), Kind::Get);
-    let mut turns = [&mut write, &mut get, &mut beside].map(|it| it.as_mut().unwrap());
-    let mut begun = || turns.each_mut().map(|it| it.try_recv().is_ok());
-    let mut finish = || under_way.finish(&mut Reply::Null, Seen::Absent);
-    finish();
-    assert_eq!(begun(), [false, false, false], "a GET before it is under way");
-    finish();
-    assert_eq!(begun(), [true, false, false]);
-    finish();
-    assert_eq!(begun(), [false, true, true], "both, and the write no second time");
-    let (place, turn) = under_way.push(key("k"), Kind::Get);
-    assert_eq!((place, turn.is_some()), (Overlap::Beside(4), false), "what it waited for is done");
+    for kind in [Kind::Other, Kind::Get, Kind::Get] {
+        assert!(under_way.push(key("k"), kind).1);
+    }
+    let mut begun = || {
+        under_way.finish(&mut Reply::Null, Seen::Absent);
+        std::iter::from_fn(|| under_way.next_turn()).map(|(number, _)| number).collect()
+    };
+    let steps: [Vec<u64>; 4] = std::array::from_fn(|_| begun());
+    assert!(steps[0].is_empty(), "a GET before it is under way");
+    assert_eq!(steps[1], [2]);
+    assert_eq!(steps[2], [3, 4], "both, and the write no second time");
+    assert!(steps[3].is_empty());
+    let place = under_way.push(key("k"), Kind::Get);
+    assert_eq!(place, (Overlap::Beside(4), false), "what it waited for is done");
 }
 
 #[test]
 fn gets_that_wait_for_a_plain_set_tell_what_it_has_set() {
     let set_and_get = |kind, mut reply: Reply| {
         let mut under_way = UnderWay::default();
-        let (_, none) = under_way.push(key("k"), kind);
-        assert!(none.is_none());
-        let (_, turn) = under_way.push(key("k"), Kind::Get);
+        assert!(!under_way.push(key("k"), kind).1);
+        assert!(under_way.push(key("k"), Kind::Get).1);
         under_way.finish(&mut reply, Seen::Nothing);
-        turn.unwrap().try_recv().unwrap()
+        let (number, value) = under_way.next_turn().unwrap();
+        assert_eq!(number, 1);
+        value
     };
     assert_eq!(set_and_get(Kind::Set(key("new")), Reply::OK), Some(key("new")));
     let unknown = Reply::error("ERR nobody answered");
@@ -191,8 +191,8 @@ fn step() -> impl Strategy<Value = Step> {
 struct Running {
     key: usize,
     is_get: bool,
-    /// What it still waits for.
-    turn: Option<Turn>,
+    /// Whether its turn has not come.
+    waits: bool,
     /// Whether it may read a value that streams.
     alone: bool,
     began: usize,
@@ -250,15 +250,16 @@ impl<F: Fn(&mut UnderWay, &mut Reply, Seen) -> Verdict> World<F> {
     /// Those that wait no more are begun: all that have nothing before them that they may not
     /// overlap with, and no others.
     fn begin(&mut self) -> Result<(), TestCaseError> {
+        while let Some((number, _)) = self.under_way.next_turn() {
+            let at = usize::try_from(number - self.under_way.first()).unwrap();
+            prop_assert!(self.running[at].waits, "it comes once");
+            (self.running[at].waits, self.running[at].began) = (false, self.past.len());
+        }
         for at in 0..self.running.len() {
             let (before, it) = (self.running.range(..at), &self.running[at]);
             let waits =
                 before.clone().any(|other| other.key == it.key && !(other.is_get && it.is_get));
-            let it = &mut self.running[at];
-            if it.turn.as_mut().is_some_and(|turn| turn.try_recv().is_ok()) {
-                (it.turn, it.began) = (None, self.past.len());
-            }
-            prop_assert_eq!(it.turn.is_some(), waits);
+            prop_assert_eq!(it.waits, waits);
         }
         Ok(())
     }
@@ -266,13 +267,13 @@ impl<F: Fn(&mut UnderWay, &mut Reply, Seen) -> Verdict> World<F> {
     fn come(&mut self, key: usize, is_get: bool) {
         let name = key.to_string();
         let kind = if is_get { Kind::Get } else { Kind::Other };
-        let (place, turn) = self.under_way.push(Bytes::from(name), kind);
+        let (place, waits) = self.under_way.push(Bytes::from(name), kind);
         let (alone, began) = (!matches!(place, Overlap::Beside(_)), self.past.len());
-        self.running.push_back(Running { key, is_get, turn, alone, began, done: None });
+        self.running.push_back(Running { key, is_get, waits, alone, began, done: None });
     }
 
     fn read(&mut self, which: usize, fails: bool, now: &mut [(State, u64); KEYS]) {
-        let may = |it: &&mut Running| it.done.is_none() && it.turn.is_none();
+        let may = |it: &&mut Running| it.done.is_none() && !it.waits;
         let Some(it) = self.running.get_mut(which).filter(may) else { return };
         let state = &mut now[it.key];
         if !it.is_get && !fails {

@@ -1,0 +1,68 @@
+//! A command on its way from its arguments to its reply.
+
+use crate::Reply;
+use crate::command::Keyed;
+use crate::store::{Incoming, Plan, Seen, Watched};
+use bytes::Bytes;
+use tokio::time::Instant;
+
+/// A command that is carried out.
+pub(super) struct Call {
+    /// Which command it is.
+    pub(super) number: usize,
+    /// Its arguments; a future that carries it out has them meanwhile.
+    pub(super) args: Vec<Bytes>,
+    /// When it was begun: the time that it waits for others is not counted.
+    pub(super) began: Instant,
+}
+
+/// What came of a command.
+pub(super) struct Ended {
+    pub(super) reply: Reply,
+    /// What a GET tells of its key.
+    pub(super) seen: Seen,
+    /// Keys that are watched from now on.
+    pub(super) watched: Option<Watched>,
+}
+
+impl From<Reply> for Ended {
+    fn from(reply: Reply) -> Self {
+        Self { reply, seen: Seen::Nothing, watched: None }
+    }
+}
+
+impl From<(Reply, Seen)> for Ended {
+    fn from((reply, seen): (Reply, Seen)) -> Self {
+        Self { reply, seen, watched: None }
+    }
+}
+
+/// A command that is under way.
+pub(super) struct Slot {
+    pub(super) call: Call,
+    pub(super) stage: Stage,
+}
+
+/// How far it is.
+pub(super) enum Stage {
+    /// Its turn has not come. If it is the SET of a long value, that has come already.
+    Waits(Work, Option<Box<Result<Incoming, Reply>>>),
+    /// One request is enough, which is begun together with those of others.
+    Planned(Work, Plan),
+    /// That request is on its way.
+    Asked(Work, Plan),
+    /// A future carries it out.
+    Runs,
+    Ended(Ended),
+}
+
+/// What is to be done for a command about keys.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Work {
+    pub(super) command: Keyed,
+    /// Whether a GET may be answered with a value that streams: no other GET overlaps with it.
+    pub(super) streams: bool,
+}
+
+/// What a future has made of the command with that number; and its arguments, if it had them.
+pub(super) type Done = (u64, Option<Vec<Bytes>>, Ended);

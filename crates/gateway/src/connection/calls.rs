@@ -1,0 +1,240 @@
+//! Commands that are under way: how they are begun, and answered in their order.
+//!
+//! Most commands are one request and one reply. For those there is no future: what a turn has read
+//! is handed to the client together, each request under the number of its command, and what comes
+//! back together is taken together. The others have a future each.
+
+use super::Connection;
+use super::call::{Call, Ended, Slot, Stage, Work};
+use super::overlap::{Kind, Overlap, UnderWay, Verdict};
+use crate::Reply;
+use crate::command::Keyed;
+use crate::store::{Incoming, Plan, Settled};
+use bytes::Bytes;
+use client::Outcome;
+use futures_util::stream::StreamExt as _;
+use std::collections::VecDeque;
+use std::mem;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use tokio::time::Instant;
+
+/// Commands under way at once whose places are kept for the next.
+const KEPT_COMMANDS_MAX: usize = 16;
+
+impl Connection {
+    /// A command about keys is under way from now on: about that one, or else alone.
+    pub(super) fn start_keyed(&mut self, command: Keyed, key: Option<Bytes>, call: Call) {
+        self.alone = key.is_none();
+        let kind = match (command, call.args.as_slice()) {
+            (Keyed::Get, _) => Kind::Get,
+            (Keyed::Set, [_, _, value]) if self.incoming.is_none() => Kind::Set(value.clone()),
+            _ => Kind::Other,
+        };
+        let incoming = self.incoming.take().map(Box::new);
+        let (place, waits) = self.under_way.push(key.unwrap_or_default(), kind);
+        let work = Work { command, streams: !matches!(place, Overlap::Beside(_)) };
+        let number = self.add(call, Stage::Waits(work, incoming));
+        if !waits {
+            self.begin(number, None);
+        }
+    }
+
+    /// Something that overlaps with nothing is under way.
+    pub(super) fn run_alone(
+        &mut self,
+        call: Call,
+        run: impl Future<Output = Ended> + Send + 'static,
+    ) {
+        self.alone = true;
+        self.under_way.push(Bytes::new(), Kind::Other);
+        let number = self.add(call, Stage::Runs);
+        self.running.push(Box::pin(async move { (number, None, run.await) }));
+    }
+
+    /// The same of something that has its reply, which comes behind those of what is under way.
+    pub(super) fn end_behind(&mut self, call: Call, reply: Reply) {
+        self.under_way.push(Bytes::new(), Kind::Other);
+        self.add(call, Stage::Ended(reply.into()));
+    }
+
+    fn add(&mut self, call: Call, stage: Stage) -> u64 {
+        self.slots.push_back(Slot { call, stage });
+        self.under_way.first() + self.slots.len() as u64 - 1
+    }
+
+    /// The turn of a command has come. If the value of its key is known, a GET need not be carried
+    /// out.
+    fn begin(&mut self, number: u64, known: Option<Bytes>) {
+        let now = self.now;
+        let Some(slot) = self.slot(number) else { return };
+        slot.call.began = now;
+        let Stage::Waits(work, incoming) = mem::replace(&mut slot.stage, Stage::Runs) else {
+            return;
+        };
+        if let (Keyed::Get, Some(value)) = (work.command, known) {
+            slot.stage = Stage::Ended(Reply::Bulk(value).into());
+        } else if incoming.is_some() {
+            self.spawn(number, work, incoming);
+        } else {
+            match Plan::of(work.command, &slot.call.args) {
+                Ok(Some(plan)) => {
+                    slot.stage = Stage::Planned(work, plan);
+                    self.planned.push(number);
+                }
+                Ok(None) => self.spawn(number, work, None),
+                Err(reply) => slot.stage = Stage::Ended(reply.into()),
+            }
+        }
+    }
+
+    /// Has a future carry a command out.
+    fn spawn(&mut self, number: u64, work: Work, incoming: Option<Box<Result<Incoming, Reply>>>) {
+        let store = Arc::clone(&self.store);
+        let Some(slot) = self.slot(number) else { return };
+        slot.stage = Stage::Runs;
+        let args = mem::take(&mut slot.call.args);
+        self.running.push(Box::pin(async move {
+            let ended = match (work, incoming.map(|incoming| *incoming)) {
+                (Work { command: Keyed::Get, streams }, _) => {
+                    let key = args.get(1).expect("a GET has a key");
+                    store.get_and_tell(key, streams).await.into()
+                }
+                (_, None) => store.run(work.command, &args).await.into(),
+                (_, Some(Ok(value))) => Box::pin(store.set_incoming(value, &args)).await.into(),
+                (_, Some(Err(why))) => why.into(),
+            };
+            (number, Some(args), ended)
+        }));
+    }
+
+    /// Hands all requests that were planned to the client.
+    pub(super) fn ask(&mut self) {
+        if self.planned.is_empty() {
+            return;
+        }
+        let mut planned = mem::take(&mut self.planned);
+        let mut opening = self.inbox.open();
+        planned.retain(|&number| {
+            let Some(slot) = slot_of(&mut self.slots, &self.under_way, number) else {
+                return false;
+            };
+            let Stage::Planned(work, plan) = slot.stage else { return false };
+            let begun = opening.begin(number, plan.request(&slot.call.args));
+            if begun {
+                slot.stage = Stage::Asked(work, plan);
+            }
+            !begun
+        });
+        drop(opening);
+        // Too many wait already; futures wait until there is room.
+        for number in planned.drain(..) {
+            if let Some(Slot { stage: Stage::Planned(work, _), .. }) = self.slot(number) {
+                let work = *work;
+                self.spawn(number, work, None);
+            }
+        }
+        self.planned = planned;
+    }
+
+    /// Takes all that is done, up to a reply whose bytes still come.
+    pub(super) fn poll_running(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        if self.streaming.is_some() || self.slots.is_empty() {
+            return Poll::Pending;
+        }
+        let mut outcomes = mem::take(&mut self.outcomes);
+        let came = self.inbox.poll_outcomes(context, &mut outcomes).is_ready();
+        let mut any = came;
+        if came {
+            self.now = Instant::now();
+        }
+        for (number, outcome) in outcomes.drain(..) {
+            self.settle(number, outcome);
+        }
+        self.outcomes = outcomes;
+        while !self.running.is_empty()
+            && let Poll::Ready(Some((number, args, ended))) = self.running.poll_next_unpin(context)
+        {
+            any = true;
+            self.now = Instant::now();
+            let Some(slot) = self.slot(number) else { continue };
+            slot.call.args = args.unwrap_or_else(|| mem::take(&mut slot.call.args));
+            slot.stage = Stage::Ended(ended);
+        }
+        any |= self.answer();
+        if any { Poll::Ready(()) } else { Poll::Pending }
+    }
+
+    /// The request of a command has ended.
+    fn settle(&mut self, number: u64, outcome: Outcome<client::Reply>) {
+        let Some(slot) = slot_of(&mut self.slots, &self.under_way, number) else { return };
+        let Stage::Asked(work, plan) = slot.stage else { return };
+        match self.store.take_outcome(plan, outcome) {
+            Settled::Reply(reply, seen) => slot.stage = Stage::Ended((reply, seen).into()),
+            Settled::Again => self.spawn(number, work, None),
+            Settled::Found(found) => {
+                slot.stage = Stage::Runs;
+                let (args, store) = (mem::take(&mut slot.call.args), Arc::clone(&self.store));
+                self.running.push(Box::pin(async move {
+                    let key = args.get(1).expect("a GET has a key");
+                    let ended = store.tell(key, found, work.streams).await.into();
+                    (number, Some(args), ended)
+                }));
+            }
+        }
+    }
+
+    /// Answers those that are done, in their order, up to a reply whose bytes still come; whether
+    /// there was one.
+    fn answer(&mut self) -> bool {
+        let mut any = false;
+        while self.streaming.is_none()
+            && let Some(Slot { stage: Stage::Ended(_), .. }) = self.slots.front()
+            && let Some(Slot { call, stage: Stage::Ended(ended) }) = self.slots.pop_front()
+        {
+            any = true;
+            self.finish(call, ended);
+        }
+        if any {
+            self.count_calls();
+            self.peer.entry.note_active(self.since_start());
+        }
+        any
+    }
+
+    /// What was under way first is done.
+    fn finish(&mut self, call: Call, mut ended: Ended) {
+        if self.under_way.finish(&mut ended.reply, ended.seen) == Verdict::Again {
+            self.slots.push_front(Slot { call, stage: Stage::Runs });
+            let work = Work { command: Keyed::Get, streams: true };
+            return self.spawn(self.under_way.first(), work, None);
+        }
+        while let Some((number, known)) = self.under_way.next_turn() {
+            self.begin(number, known);
+        }
+        self.alone = false;
+        if self.slots.is_empty() && self.slots.capacity() > KEPT_COMMANDS_MAX {
+            // What they have grown to is not kept for a client that may never need it again.
+            (self.slots, self.planned, self.outcomes) = Default::default();
+            self.under_way = UnderWay::default();
+        }
+        if let Some(watched) = ended.watched.take() {
+            self.watches(watched);
+        }
+        self.end_call(&call, &ended.reply);
+    }
+
+    fn slot(&mut self, number: u64) -> Option<&mut Slot> {
+        slot_of(&mut self.slots, &self.under_way, number)
+    }
+}
+
+/// The place of a command that is under way, by its number.
+fn slot_of<'a>(
+    slots: &'a mut VecDeque<Slot>,
+    under_way: &UnderWay,
+    number: u64,
+) -> Option<&'a mut Slot> {
+    let index = number.checked_sub(under_way.first())?;
+    slots.get_mut(usize::try_from(index).ok()?)
+}
