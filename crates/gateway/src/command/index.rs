@@ -83,13 +83,15 @@ struct Index {
     subcommands_from: usize,
     /// Of each command by number.
     has_subcommands: Vec<bool>,
-    /// Numbers of commands, by name.
-    by_name: Vec<(&'static str, usize)>,
+    /// Numbers of commands, by the beginning and the whole of their names.
+    by_name: Vec<(u128, &'static str, usize)>,
 }
 
 static INDEX: LazyLock<Index> = LazyLock::new(|| {
     let mut specs: Vec<&'static Spec> = all().collect();
-    let mut by_name: Vec<_> = specs.iter().map(|spec| spec.name).zip(0..).collect();
+    let names = specs.iter().map(|spec| spec.name).zip(0..);
+    let mut by_name: Vec<_> =
+        names.map(|(name, number)| (beginning(name.as_bytes()), name, number)).collect();
     by_name.sort_unstable();
     let subcommands_from = specs.len();
     specs.extend(session::table::subcommands());
@@ -108,10 +110,21 @@ fn look_up(name: &[u8]) -> Option<Found> {
     let small = small.get_mut(..name.len())?;
     small.copy_from_slice(name);
     small.make_ascii_lowercase();
-    let by_name = &INDEX.by_name;
-    let at = by_name.binary_search_by(|(own, _)| own.as_bytes().cmp(small)).ok()?;
-    let (_, number) = *by_name.get(at)?;
+    let (by_name, first) = (&INDEX.by_name, beginning(small));
+    let order = |(other, own, _): &(u128, &str, usize)| {
+        // Most names differ in these, which are compared at once.
+        other.cmp(&first).then_with(|| own.as_bytes().cmp(small))
+    };
+    let at = by_name.binary_search_by(order).ok()?;
+    let (_, _, number) = *by_name.get(at)?;
     Some(Found { spec: INDEX.specs.get(number)?, number })
+}
+
+/// The first bytes of a name, as a number.
+fn beginning(name: &[u8]) -> u128 {
+    let mut first = [0; size_of::<u128>()];
+    first.iter_mut().zip(name).for_each(|(to, byte)| *to = *byte);
+    u128::from_be_bytes(first)
 }
 
 /// How much of what a client sent an error repeats, as in Redis.

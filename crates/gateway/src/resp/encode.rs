@@ -81,8 +81,12 @@ fn put_bulk(out: &mut BytesMut, bytes: &[u8]) {
 /// A line: what would end it early, from a client's own words most likely, becomes a space.
 fn put_line(out: &mut BytesMut, kind: u8, text: &str) {
     out.put_u8(kind);
-    let plain = |byte| if matches!(byte, b'\r' | b'\n') { b' ' } else { byte };
-    out.extend(text.bytes().map(plain));
+    for (nth, part) in text.split(['\r', '\n']).enumerate() {
+        if nth > 0 {
+            out.put_u8(b' ');
+        }
+        out.put_slice(part.as_bytes());
+    }
     out.put_slice(b"\r\n");
 }
 

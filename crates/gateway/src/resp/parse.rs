@@ -122,6 +122,9 @@ pub struct Parser {
 /// A value of more bytes is taken piece by piece.
 const COMING_MIN: usize = 64 << 10;
 
+/// Places of arguments that are kept for the next command.
+const KEPT_PLACES_MAX: usize = 8;
+
 impl Parser {
     /// Takes the first command out of the buffer, if it is whole. Empty ones are skipped.
     ///
@@ -192,10 +195,13 @@ impl Parser {
             self.bulk = None;
             missing -= 1;
         }
-        let command = std::mem::take(self);
-        let bytes = buffer.split_to(command.at).freeze();
-        let mut args = command.early;
-        args.extend(command.args.into_iter().map(|range| bytes.slice(range)));
+        let bytes = buffer.split_to(self.at).freeze();
+        let mut args = std::mem::take(&mut self.early);
+        args.reserve_exact(self.args.len());
+        args.extend(self.args.drain(..).map(|range| bytes.slice(range)));
+        let places = std::mem::take(&mut self.args);
+        let kept = if places.capacity() > KEPT_PLACES_MAX { Vec::new() } else { places };
+        *self = Self { args: kept, ..Self::default() };
         Ok(Some(args))
     }
 
