@@ -7,6 +7,7 @@ use crate::options::Options;
 use crate::owned::OwnedRequest;
 use crate::present::Present;
 use crate::service::Services;
+use crate::unsent::Unsent;
 use crate::{
     BatchReply, CasReply, Client, ClientConfig, DelReply, IncrReply, KeyCount, NotDone, Outcome,
     Refusal, Reply, Request, StartError, Ticket, Tickets, UnknownReason, Value,
@@ -85,6 +86,9 @@ pub(crate) struct Driver {
     pub(crate) machine: Client,
     clock: Clock,
     waiting: Tickets<Waiter>,
+    /// Reads that others may share, and those who do.
+    unsent: Unsent,
+    sharers: BTreeMap<Ticket, Vec<(Arc<Mailbox>, u64)>>,
     /// Commands that found the machine busy. While any is here, no more are taken.
     backlog: VecDeque<Command>,
 }
@@ -101,6 +105,8 @@ impl Driver {
             machine: Client::new(config, Rng::new(random())),
             clock: Clock::new(),
             waiting: Tickets::new(),
+            unsent: Unsent::default(),
+            sharers: BTreeMap::new(),
             backlog: VecDeque::new(),
         }
     }
@@ -125,7 +131,8 @@ impl Driver {
         }
     }
 
-    /// Starts a request of one who has many and gives each a number.
+    /// Starts a request of one who has many and gives each a number. Reads of one key that were not
+    /// sent yet are one.
     ///
     /// # Errors
     ///
@@ -140,8 +147,18 @@ impl Driver {
         if !self.takes_commands() {
             return Err(StartError::Busy);
         }
+        let waiter = (Arc::clone(mailbox), number);
+        if let Request::Get { key } = request
+            && let Some(ticket) = self.unsent.find(keyspace, key)
+        {
+            self.sharers.entry(ticket).or_default().push(waiter);
+            return Ok(());
+        }
         let ticket = self.machine.start(now, keyspace, request)?;
-        self.waiting.insert(ticket, Waiter::Numbered(Arc::clone(mailbox), number));
+        self.waiting.insert(ticket, Waiter::Numbered(waiter.0, waiter.1));
+        if let Request::Get { key } = request {
+            self.unsent.note(keyspace, key, ticket);
+        }
         Ok(())
     }
 
@@ -160,6 +177,11 @@ impl Driver {
         let mut any = false;
         while let Some((ticket, outcome)) = self.machine.poll_outcome() {
             any = true;
+            if !self.sharers.is_empty() {
+                for (mailbox, number) in self.sharers.remove(&ticket).unwrap_or_default() {
+                    mailbox.put(number, outcome.clone());
+                }
+            }
             if let Some(waiter) = self.waiting.take(ticket) {
                 waiter.deliver(outcome);
             }
@@ -173,12 +195,19 @@ impl Driver {
         self.machine.say_goodbye(self.now());
     }
 
+    /// Everything that the machine has to say is sent now.
+    pub(crate) fn note_sent(&mut self) {
+        self.unsent.clear();
+    }
+
     /// Nobody will be answered any more. Callers see that by themselves.
     pub(crate) fn close(self) {
-        for waiter in self.waiting.into_notes() {
-            if let Waiter::Numbered(mailbox, number) = waiter {
-                mailbox.put(number, Outcome::Unknown(UnknownReason::Closed));
-            }
+        let numbered = self.waiting.into_notes().filter_map(|waiter| match waiter {
+            Waiter::Numbered(mailbox, number) => Some((mailbox, number)),
+            Waiter::Caller(_) => None,
+        });
+        for (mailbox, number) in numbered.chain(self.sharers.into_values().flatten()) {
+            mailbox.put(number, Outcome::Unknown(UnknownReason::Closed));
         }
     }
 

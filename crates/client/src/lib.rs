@@ -81,6 +81,7 @@ mod scan;
 mod service;
 mod tickets;
 mod transmit;
+mod unsent;
 mod window;
 
 pub use crate::config::{ClientConfig, IN_FLIGHT_MAX, MANY_KEYS_MAX, RetransmitBounds};

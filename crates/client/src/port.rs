@@ -72,6 +72,7 @@ impl Port {
             }
         }
         self.outbound.send(&self.socket);
+        driver.note_sent();
     }
 }
 

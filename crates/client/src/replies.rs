@@ -229,7 +229,7 @@ impl Client {
                 return self.take_no_session(now, seq, since);
             }
             pending.overloaded = overloaded;
-            pending.store_refuses = pending.store_refuses.filter(|_| code == Code::StoreRefuses);
+            pending.store_refuses.take_if(|_| code != Code::StoreRefuses);
             let from_copy = code == Code::NotHere && !past && pending.ask_at_home();
             let from_home = code == Code::Delegated && pending.ask_delegated();
             self.ask_again_later(now, seq, overloaded, turned || from_copy || from_home);
@@ -271,11 +271,11 @@ impl Client {
         };
         // Of several answers to one copy the first counts.
         let is_first = pending.next == Cause::Silence;
-        let said = pending.store_refuses.map_or(0, |(_, said)| said) + u32::from(is_first);
+        let said = pending.store_refuses.as_ref().map_or(0, |it| it.1) + u32::from(is_first);
         if said < STORE_REFUSALS {
             self.take_ask_again(now, seq, Code::StoreRefuses, header)?;
             if let Some(pending) = self.window.get_mut(seq) {
-                pending.store_refuses = Some((words, said));
+                pending.store_refuses = Some(Box::new((words, said)));
             }
             return Ok(());
         }
@@ -417,8 +417,8 @@ impl Client {
     /// Why nobody knows how a request ended whose time is up.
     pub(crate) fn why_unknown(&self, seq: u64) -> UnknownReason {
         let Some(pending) = self.window.get(seq) else { return UnknownReason::NoAnswer };
-        match pending.store_refuses {
-            Some((words, _)) => UnknownReason::StoreRefuses(words),
+        match pending.store_refuses.as_deref() {
+            Some(&(words, _)) => UnknownReason::StoreRefuses(words),
             None if pending.overloaded => UnknownReason::Overloaded,
             None => UnknownReason::NoAnswer,
         }

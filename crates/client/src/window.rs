@@ -34,7 +34,7 @@ pub(crate) struct Pending {
     /// Whether the last answer was that a node has too much to do.
     pub(crate) overloaded: bool,
     /// What the last answer said of a store that refuses changes, and how often that was said.
-    pub(crate) store_refuses: Option<(StoreWords, u32)>,
+    pub(crate) store_refuses: Option<Box<(StoreWords, u32)>>,
     /// Whether its last copy passed no switch.
     pub(crate) past: bool,
     /// Whether it goes by the service address, whoever coordinates.
@@ -80,7 +80,7 @@ pub(crate) enum Owner {
     /// Some keys of a request for many.
     Many(Ticket, Part),
     /// An interval of a scan.
-    Scan(Ticket, Ask),
+    Scan(Ticket, Box<Ask>),
 }
 
 impl Pending {

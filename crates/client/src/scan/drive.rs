@@ -61,7 +61,7 @@ impl Client {
         let Some(Owner::Scan(ticket, ask)) = self.end(seq) else { return };
         if let Some(scan) = self.scans.get_mut(&ticket) {
             scan.in_flight.remove(&seq);
-            scan.give_back(ask);
+            scan.give_back(*ask);
         }
         self.feed_scan(now, ticket);
     }
@@ -87,7 +87,7 @@ impl Client {
             let mut datagram = self.buffers.pop().unwrap_or_default();
             let client = self.config.client_id;
             encode::range(&mut datagram, client, &scan.keyspace, &want.interval, terms);
-            let owner = Owner::Scan(ticket, Ask::new(want.interval));
+            let owner = Owner::Scan(ticket, Box::new(Ask::new(want.interval)));
             let mut pending = Pending::new(owner, Op::Range, datagram);
             pending.agains = want.agains;
             self.counters.retransmits += u64::from(want.agains != 0);

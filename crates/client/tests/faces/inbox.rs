@@ -2,7 +2,9 @@
 
 use crate::{Service, block_on};
 use client::asynchronous::{Client, Inbox};
-use client::{Expiry, Options, Outcome, Refusal, Reply, Request, StartError, UnknownReason};
+use client::{
+    Expiry, Options, Outcome, PutOptions, Refusal, Reply, Request, StartError, UnknownReason,
+};
 use std::future::poll_fn;
 
 /// Waits for the outcomes of all requests that were begun, and puts them in the order of their
@@ -68,4 +70,32 @@ fn who_waits_for_outcomes_is_told_when_the_client_ends() {
     let ended = block_on(collect(&inbox, 2));
     let unknown = Outcome::Unknown(UnknownReason::Closed);
     assert_eq!(ended, [(1, unknown), (2, Outcome::Refused(Refusal::Closed))]);
+}
+
+#[test]
+fn reads_of_one_key_that_were_not_sent_yet_are_one_request() {
+    let service = Service::start();
+    block_on(async {
+        let options = Options { in_flight_max: 2, ..Options::default() };
+        let client = Client::connect(service.address, options).await.unwrap();
+        let users = client.keyspace("users").await.unwrap();
+        assert!(users.put(b"k", b"v", PutOptions::default()).await.is_done());
+        let (one, other) = (Inbox::new(&users), Inbox::new(&users));
+        let read =
+            |inbox: &Inbox, number, key: &[u8]| inbox.open().begin(number, Request::Get { key });
+        // More than two requests would find no room.
+        assert!((0..20).all(|number| read(&one, number, b"k") && read(&other, number, b"k")));
+        assert!(read(&one, 20, b"other") && !read(&one, 21, b"third"));
+        let is_value = |(_, it): &(u64, Outcome<Reply>)| {
+            let Outcome::Done(Reply::Get(Some(found))) = it else { return false };
+            found.value == b"v"
+        };
+        let told = collect(&one, 21).await;
+        assert!(told[..20].iter().all(is_value), "{told:?}");
+        assert_eq!(told[20], (20, Outcome::Done(Reply::Get(None))));
+        assert!(collect(&other, 20).await.iter().all(is_value));
+        // What was sent is shared no more: nobody would answer this one.
+        assert!(read(&one, 30, b"k"));
+        assert!(collect(&one, 1).await.iter().all(is_value));
+    });
 }
