@@ -49,6 +49,16 @@
 //! - L18. It shows no value whose end has come by that, nor any that ends before it was told the
 //!   time.
 //!
+//! Keys that are copied, too (each is lent or copied at any time, never both):
+//!
+//! - L19. A registration waits until its key is lent to nobody: till the holder has said that it
+//!   does not hold the loan, or the lease is over. Updates that come later do not make up for that,
+//!   and none is sent.
+//! - L20. A key that is registered is not lent. When that has ended it may be again.
+//!
+//! A cache's answers raise no floor of the coherence directory, so a copy may be older than what a
+//! cache has shown.
+//!
 //! Floors may be left out if a cache drops what it holds when the lease is over.
 //!
 //! # What is promised
@@ -66,6 +76,9 @@
 //!   began before.
 //! - The network is the set of what was ever sent, but for what its receiver would refuse for ever.
 //!   That makes nonces: an answer to a request that is not the last of its kind is forgotten.
+//! - The directory of hot keys is its floors, as they are proven: what a tail shows and what is
+//!   acknowledged raises them at once, as it passes the switch. Copies are the oldest that may
+//!   answer. The switch forgets a key before its registration may end.
 //! - Requests of caches are not messages. What a cache has asked a tail once may arrive there at
 //!   any later time. What the tail then answers is for the last request or, of no use, for another.
 //! - Time is relative, and goes on for as long as anybody counts. Without drift all clocks tick at

@@ -73,11 +73,17 @@ pub enum Bug {
     BatchUpdates,
     /// Caches are sent the value of a write before a batch that comes before it is committed.
     TellsPastBatch,
+    /// A key that is lent is registered at once.
+    RegistersLent,
+    /// A key is registered when its holder has a newer version, and goes on to hold it.
+    RegistersTold,
+    /// A key that is registered is lent.
+    LendsRegistered,
 }
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Self; 34] = [
+    pub const ALL: [Self; 37] = [
         Self::NoWait,
         Self::ShowsOld,
         Self::ShowsBetween,
@@ -112,6 +118,9 @@ impl Bug {
         Self::AnyReceiver,
         Self::BatchUpdates,
         Self::TellsPastBatch,
+        Self::RegistersLent,
+        Self::RegistersTold,
+        Self::LendsRegistered,
     ];
 
     /// Whether writes have to wait for too long, and nothing worse.
@@ -139,6 +148,7 @@ impl Bug {
             Self::TwoHolders | Self::LendsHeldBack => Scope::two(),
             Self::AnyIncarnation | Self::AnyReceiver => Scope::incarnations(),
             Self::BatchUpdates | Self::TellsPastBatch => Scope::batch(),
+            Self::RegistersLent | Self::RegistersTold | Self::LendsRegistered => Scope::copied(),
         }
     }
 }

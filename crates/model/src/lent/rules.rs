@@ -27,6 +27,7 @@ impl Rules {
         match self.scope.write(version) {
             Some(Write::Batch) => !self.has(Bug::BatchUpdates),
             Some(Write::Delete(_) | Write::Expire(_)) => true,
+            Some(Write::Register(_)) => !self.has(Bug::RegistersTold),
             _ => false,
         }
     }
@@ -41,6 +42,7 @@ impl Rules {
     pub(super) fn may_write(&self, world: &World) -> bool {
         match self.scope.write(world.ordered + 1) {
             Some(Write::Expire(_)) => world.time >= self.scope.ends,
+            Some(Write::Unregister(key)) => world.floor.of(key).is_none(),
             next => next.is_some(),
         }
     }
@@ -70,8 +72,18 @@ impl Rules {
         }
         (tail.phase, tail.committed, tail.ready) = (Phase::Open, ordered, ordered);
         for key in self.keys() {
-            world.raise(key, self.scope.version(key, ordered));
+            world.pass(key, self.scope.version(key, ordered));
         }
+    }
+
+    /// Whether a tail may prove what the directory has of a key: its order names it, and the tail
+    /// has it registered and shows it.
+    pub(super) fn may_prove(&self, world: &World, number: u8, key: u8) -> bool {
+        let tail = world.tail(number);
+        let is_named = self.scope.is_registered(key, world.ordered);
+        let vouches = self.scope.is_registered(key, tail.committed);
+        let shows = self.shown_by_tail(tail, key, world.time).is_some();
+        world.floor.of(key).is_none() && is_named && vouches && shows
     }
 
     /// Time goes on; some clocks are slow: bit 0 the first tail's, then the caches'.
@@ -121,8 +133,12 @@ impl Rules {
         for key in self.keys() {
             let tails = world.tails.iter();
             let tails = tails.filter_map(|it| self.shown_by_tail(it, key, world.time));
+            let tails: Vec<u8> = tails.collect();
             let caches = world.caches.iter().filter_map(|it| self.shown_by_cache(it, key));
-            shown.extend(tails.chain(caches).map(|version| (key, version)));
+            // The oldest copy that may answer; the tail sends one of each version that it commits.
+            let copies = world.floor.of(key);
+            shown.extend(tails.iter().copied().chain(caches).chain(copies).map(|it| (key, it)));
+            tails.into_iter().for_each(|version| world.pass(key, version));
         }
         world.is_over |= shown.iter().any(|(_, version)| self.is_over(*version, world.time));
         for (key, version) in &shown {

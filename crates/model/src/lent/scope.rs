@@ -13,6 +13,10 @@ pub enum Write {
     Delete(u8),
     /// Both keys get values at once.
     Batch,
+    /// A key is registered: copies of it may answer reads from then on.
+    Register(u8),
+    /// It is registered no more.
+    Unregister(u8),
 }
 
 /// How another tail comes to serve.
@@ -133,6 +137,21 @@ const TURNS: Scope = Scope {
     ..ONE
 };
 
+const COPIED: Scope = Scope {
+    name: "a key that is lent, copied and lent again",
+    writes: &[
+        Write::Register(0),
+        Write::Put(0),
+        Write::Put(0),
+        Write::Unregister(0),
+        Write::Put(0),
+    ],
+    lease: 1,
+    drift: false,
+    renews: 1,
+    ..ONE
+};
+
 const FENCED: Scope = Scope {
     name: "the tail is fenced",
     writes: &[Write::Put(0)],
@@ -161,6 +180,12 @@ impl Scope {
             Self { name: "two keys of a cache without floors", floors: false, ..KEYS },
             BATCH,
             TURNS,
+            COPIED,
+            Self {
+                name: "a key that is copied while tails take turns",
+                writes: &[Write::Put(0), Write::Register(0), Write::Put(0)],
+                ..TURNS
+            },
             FENCED,
             Self {
                 name: "two caches of a fenced tail",
@@ -195,6 +220,13 @@ impl Scope {
                 writes: &[Write::Put(0)],
                 ..TURNS
             },
+            Self {
+                name: "two caches of a key that is copied between",
+                caches: 2,
+                fetches: 1,
+                ..COPIED
+            },
+            Self { name: "a long lease of a key that is copied", lease: 2, drift: true, ..COPIED },
             Self { name: "a long lease of a fenced tail", lease: 4, right: 4, ..FENCED },
             Self { name: "two writes of a fenced tail", writes: ONE.writes, ..FENCED },
             Self { name: "two caches of a tail that restarts", caches: 2, fetches: 1, ..RESTARTS },
@@ -229,6 +261,10 @@ impl Scope {
         TURNS
     }
 
+    pub(super) const fn copied() -> Self {
+        COPIED
+    }
+
     pub(super) const fn fenced() -> Self {
         FENCED
     }
@@ -254,8 +290,18 @@ impl Scope {
 
     /// The version of a key when so much is committed.
     pub(super) fn version(&self, key: u8, committed: u8) -> u8 {
-        let touches = |it: &u8| self.write(*it).is_some_and(|write| write.touches(key));
-        (1..=committed).rev().find(touches).unwrap_or(0)
+        let sets = |it: &u8| self.write(*it).is_some_and(|write| write.sets(key));
+        (1..=committed).rev().find(sets).unwrap_or(0)
+    }
+
+    /// Whether a key is registered when so much is committed.
+    pub(super) fn is_registered(&self, key: u8, committed: u8) -> bool {
+        let last = (1..=committed).rev().find_map(|it| match self.write(it) {
+            Some(Write::Register(of)) if of == key => Some(true),
+            Some(Write::Unregister(of)) if of == key => Some(false),
+            _ => None,
+        });
+        last.unwrap_or(false)
     }
 }
 
@@ -264,8 +310,17 @@ impl Write {
     #[must_use]
     pub fn touches(self, key: u8) -> bool {
         match self {
+            Self::Register(of) | Self::Unregister(of) => of == key,
+            _ => self.sets(key),
+        }
+    }
+
+    /// Whether it changes what this key is.
+    pub(super) fn sets(self, key: u8) -> bool {
+        match self {
             Self::Put(of) | Self::PutEnding(of) | Self::Expire(of) | Self::Delete(of) => of == key,
             Self::Batch => true,
+            Self::Register(_) | Self::Unregister(_) => false,
         }
     }
 }

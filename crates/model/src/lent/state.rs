@@ -189,6 +189,9 @@ pub struct World {
     pub right: u8,
     /// Of each key the newest version that any client has seen.
     pub seen: Table<u8, KEYS>,
+    /// Of each key the floor of the coherence directory, once that is proven: its reads may be
+    /// answered by any copy that is not below.
+    pub floor: Table<Option<u8>, KEYS>,
     /// What time it is by the clock of the cluster, as far as that matters.
     pub time: u8,
     /// A read showed something older.
@@ -221,6 +224,12 @@ impl World {
     /// A client has seen a version of a key.
     pub(super) fn raise(&mut self, key: u8, version: u8) {
         self.seen.set(key, self.seen.of(key).max(version));
+    }
+
+    /// A reply that shows a version of a key passes the switch: a write's, or a tail's.
+    pub(super) fn pass(&mut self, key: u8, version: u8) {
+        self.floor.set(key, self.floor.of(key).map(|floor| floor.max(version)));
+        self.raise(key, version);
     }
 
     pub(super) fn tail_mut(&mut self, number: u8) -> &mut Tail {

@@ -51,6 +51,10 @@ pub enum Action {
     Settle(u8),
     /// A tail begins to serve.
     Open(u8),
+    /// A tail proves what the directory has of a key: copies answer its reads.
+    Prove(u8, u8),
+    /// The switch forgets a key, for its order names it no more.
+    Unname(u8),
     /// Time goes on; some clocks are slow: bit 0 the first tail's, then the caches'.
     Tick(u8),
 }
@@ -83,6 +87,7 @@ impl Model for Rules {
             ordered: 0,
             right: 0,
             seen: Table::default(),
+            floor: Table::default(),
             time: 0,
             is_stale: false,
             is_over: false,
@@ -197,6 +202,8 @@ impl Rules {
                 actions.push(Action::Void(number, cache));
             }
         }
+        let proven = self.keys().filter(|key| self.may_prove(world, number, *key));
+        actions.extend(proven.map(|key| Action::Prove(number, key)));
         for key in self.keys() {
             let told = tail.under_way().filter(|it| self.may_tell(tail, key, *it));
             actions.extend(told.map(|version| Action::Tell(number, key, version)));
@@ -234,6 +241,8 @@ impl Rules {
             Change::Restart if first => actions.extend([Action::Entitle, Action::Crash]),
             _ => {}
         }
+        let known = self.keys().filter(|key| world.floor.of(*key).is_some());
+        actions.extend(known.map(Action::Unname));
         for (number, tail) in (0..).zip(&world.tails) {
             if self.scope.change == Change::Turn {
                 if tail.phase == Phase::Open {
@@ -287,6 +296,11 @@ impl Rules {
             Action::Fence => world.tail_mut(0).phase = Phase::Fenced,
             Action::Crash => *world.tail_mut(0) = Tail::new(Phase::Dead, 0, 0),
             Action::Open(tail) => self.open(world, tail),
+            Action::Prove(tail, key) => {
+                let version = self.shown_by_tail(world.tail(tail), key, world.time);
+                world.floor.set(key, version);
+            }
+            Action::Unname(key) => world.floor.set(key, None),
             Action::Tick(slow) => self.tick(world, slow),
         }
     }

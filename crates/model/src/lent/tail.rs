@@ -26,7 +26,10 @@ impl Rules {
 
     pub(super) fn may_commit(&self, tail: &Tail) -> bool {
         let next = tail.committed + 1;
-        let blocked = |key: u8| self.touches(next, key) && self.blocks(tail.loans.of(key), next);
+        let registers = matches!(self.scope.write(next), Some(Write::Register(_)));
+        let waits = !registers || !self.has(Bug::RegistersLent);
+        let blocks = |key: u8| self.blocks(tail.loans.of(key), next);
+        let blocked = |key: u8| waits && self.touches(next, key) && blocks(key);
         let is_free = !self.keys().any(blocked) || self.has(Bug::NoWait);
         tail.runs() && next <= tail.ready && is_free
     }
@@ -43,14 +46,16 @@ impl Rules {
                 tail.told.set(key, 0);
             }
         }
-        written.for_each(|key| world.raise(key, version));
+        let set = |key: &u8| self.scope.write(version).is_some_and(|it| it.sets(*key));
+        written.filter(set).for_each(|key| world.pass(key, version));
     }
 
     /// What an update of a key may be sent of.
     pub(super) fn may_tell(&self, tail: &Tail, key: u8, version: u8) -> bool {
         let before = tail.committed + 1..version;
         let past = before.into_iter().any(|it| self.recalls(it)) && !self.has(Bug::TellsPastBatch);
-        let fits = self.touches(version, key) && !self.recalls(version) && !past;
+        let sets = self.scope.write(version).is_some_and(|it| it.sets(key));
+        let fits = sets && !self.recalls(version) && !past;
         let is_lent = tail.loans.of(key).is_some_and(|it| it.has < version);
         tail.runs() && fits && is_lent && tail.told.of(key) < version
     }
@@ -102,7 +107,9 @@ impl Rules {
         let under_way = tail.under_way().any(|it| self.touches(it, key));
         let held_back = tail.told.of(key) > tail.committed;
         let wrong = self.has(Bug::LendsUnderWay) || held_back && self.has(Bug::LendsHeldBack);
+        let copied = self.scope.is_registered(key, tail.committed);
         let is_free = !other || self.has(Bug::TwoHolders);
+        let is_free = is_free && (!copied || self.has(Bug::LendsRegistered));
         let renews = !self.owes(tail, cache) || self.has(Bug::RenewsOwed);
         let may = self.lends(tail) && self.lease(tail) > 0 && tail.next <= self.scope.loans;
         may && is_there && is_free && renews && (!under_way || wrong)
