@@ -22,6 +22,9 @@ pub enum HotPolicy {
     /// Caches hold them and answer reads: no other node has copies, and no write goes anywhere
     /// but through its chain.
     Cache,
+    /// Caches hold those that they can help, and the others are as with [`Self::Replicate`]. Each
+    /// key is one or the other at any time, never both.
+    Either,
     /// Nothing: each key is read from its tail alone.
     Off,
 }
@@ -31,7 +34,7 @@ impl HotPolicy {
     #[must_use]
     pub fn copies(self) -> bool {
         match self {
-            Self::Replicate | Self::Reads => true,
+            Self::Replicate | Self::Reads | Self::Either => true,
             Self::Cache | Self::Off => false,
         }
     }
@@ -40,8 +43,17 @@ impl HotPolicy {
     #[must_use]
     pub fn caches(self) -> bool {
         match self {
-            Self::Cache => true,
+            Self::Cache | Self::Either => true,
             Self::Replicate | Self::Reads | Self::Off => false,
+        }
+    }
+
+    /// Whether writes of them may go to other nodes than their chains.
+    #[must_use]
+    pub fn delegates(self) -> bool {
+        match self {
+            Self::Replicate | Self::Either => true,
+            Self::Reads | Self::Cache | Self::Off => false,
         }
     }
 }

@@ -42,6 +42,10 @@ pub enum Mutant {
     /// Node: a lease that a cache has let lapse is renewed with all loans, also those that were
     /// void.
     RenewVoidLoans,
+    /// Node: a key is registered while a cache may show it.
+    RegisterLent,
+    /// Node: a key is lent that is registered.
+    LendRegistered,
     /// Node: a partition changes its epoch while keys of it are lent.
     SettleLent,
     /// Node: it lends as long as it likes, whatever right it has.
@@ -267,7 +271,7 @@ pub enum Mutant {
 
 impl Mutant {
     /// Every mutant.
-    pub const ALL: [Self; 122] = [
+    pub const ALL: [Self; 124] = [
         Self::ForgetRequests,
         Self::RetryElsewhere,
         Self::IgnoreBase,
@@ -373,6 +377,8 @@ impl Mutant {
         Self::ShowHeldBack,
         Self::UpdateBatches,
         Self::RenewVoidLoans,
+        Self::RegisterLent,
+        Self::LendRegistered,
         Self::SettleLent,
         Self::LendUnleased,
         Self::ForgetLent,

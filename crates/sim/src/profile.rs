@@ -6,6 +6,7 @@ mod caches;
 mod clocks;
 mod content;
 mod disks;
+mod either;
 mod fences;
 mod hot;
 mod leaders;
@@ -114,6 +115,9 @@ profiles! {
     /// Caches hold the keys that are read most, crash, stop and go on, and anything fails
     /// meanwhile.
     Caches = "caches",
+    /// Keys are held by caches or copied to nodes, each one or the other, and anything fails
+    /// meanwhile.
+    Either = "either",
     /// Requests go to the content addresses of their keys, by routes that are late and wrong, and
     /// anything fails meanwhile.
     Content = "content",
@@ -169,6 +173,7 @@ impl Options {
             Profile::Parts => draw.parts(&mut options),
             Profile::Replicas => draw.replicas(&mut options),
             Profile::Caches => draw.caches(&mut options),
+            Profile::Either => draw.either(&mut options),
             Profile::Content => draw.content(&mut options),
         }
         options

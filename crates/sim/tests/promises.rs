@@ -116,6 +116,9 @@ fn profiles_do_what_they_are_for() {
             Profile::Replicas => total.alterations > 50 && epochs > 100 && crashes > 10,
             Profile::Leaders => total.takeovers > 40 && total.deposed > 5 && total.unheeded > 3,
             Profile::Caches => total.cached > 400 && crashes > 20 && epochs > 20,
+            Profile::Either => {
+                total.cached > 400 && spread > 400 && delegations > 5 && crashes > 20
+            }
             Profile::Content => {
                 let requests = u64::try_from(total.done).expect("it is small");
                 total.by_address * 2 > requests && total.cached > 400 && crashes > 20 && epochs > 20

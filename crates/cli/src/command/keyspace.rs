@@ -59,6 +59,7 @@ Examples:
   keyway keyspace create users --range --prefix user:
   keyway keyspace create users --range --prefix user --split-numbers 100000
   keyway keyspace create words --range --split h --split q
+  keyway keyspace create pages --hot either
   keyway keyspace create ledger --hot off")]
 struct Create {
     /// Its name: letters, digits, '_', '-' and '.'.
@@ -83,7 +84,8 @@ struct Create {
     /// Bytes of the keys that --split-numbers is about.
     #[arg(long, value_name = "BYTES", default_value_t = 16, requires = "split_numbers")]
     key_size: usize,
-    /// What becomes of its hot keys: their reads and writes are spread, or their reads, or nothing.
+    /// What becomes of its hot keys: their reads and writes are spread, or their reads, or caches
+    /// hold them, or what suits each, or nothing.
     #[arg(long, value_enum, default_value_t = Hot::Replicate)]
     hot: Hot,
     /// First key of the second partition, of the third, and so on.

@@ -5,7 +5,7 @@ use crate::engine::Engine;
 use crate::lending::LENT_FOR;
 use crate::lending::loans::{Borrower, Standing};
 use crate::replica::Replica;
-use crate::replica::write::Write;
+use crate::replica::write::{Write, changes_registration};
 use crate::shard::context::Context;
 use crate::shard::waits::Waits;
 use cluster::Mutant;
@@ -15,7 +15,7 @@ use wire::{CacheCopy, CacheRecallBody, CacheUpdateBody, Effect, Header, LoanNumb
 impl Replica {
     /// Whether a pending write that all members have is not to be committed yet, nor what it was
     /// computed from, because a cache may show what was before. Then it waits, and the cache is
-    /// told.
+    /// told. What registers a key waits until that is lent to nobody.
     pub(crate) fn is_held_back<E: Engine>(
         &mut self,
         ctx: &mut Context<'_, E>,
@@ -34,7 +34,11 @@ impl Replica {
                 if !changes {
                     continue;
                 }
-                match self.loans.standing(ctx.now, key, (next, version)) {
+                let ends = write.effect().is_some_and(changes_registration);
+                if ends && ctx.mutant.is(Mutant::RegisterLent) {
+                    continue;
+                }
+                match self.loans.standing(ctx.now, key, (next, version), ends) {
                     Standing::Free => {}
                     Standing::Wait => waits = true,
                     Standing::Tell => tell.push(Box::<[u8]>::from(key)),

@@ -56,6 +56,8 @@ pub(crate) struct Loan {
     /// The lease is over. It may have shown what it was told, so its key stays held back until the
     /// writes that waited for it are committed.
     over: bool,
+    /// A write waits for its end: no new value makes up for that.
+    ends: bool,
     /// Writes of the key that all members have and that wait for this loan, each with what is to be
     /// committed with it.
     waiting: BTreeSet<(Version, Version)>,
@@ -128,6 +130,7 @@ impl Loans {
             owed: None,
             rests: false,
             over: false,
+            ends: false,
             waiting,
         };
         self.by_key.insert(key.into(), loan);
@@ -165,19 +168,22 @@ impl Loans {
     }
 
     /// How the loan of a key stands to a write of this version, with which that of another is
-    /// committed. It waits if it has to. What is over by now is void.
+    /// committed, and which may have to end the loan. It waits if it has to. What is over by now is
+    /// void.
     pub(crate) fn standing(
         &mut self,
         now: Instant,
         key: &[u8],
         of: (Version, Version),
+        ends: bool,
     ) -> Standing {
         self.end_if_over(now, key);
         let (version, _) = of;
-        let blocks = |it: &&mut Loan| it.version < version && !it.over;
+        let blocks = |it: &&mut Loan| (ends || it.version < version) && !it.over;
         let Some(loan) = self.by_key.get_mut(key).filter(blocks) else {
             return Standing::Free;
         };
+        loan.ends |= ends;
         loan.waiting.insert(of);
         self.active.insert(key.into());
         if loan.owed.is_some() || loan.rests { Standing::Wait } else { Standing::Tell }
@@ -357,9 +363,9 @@ impl Loan {
         self.owed.is_some() || self.rests || self.over || !self.waiting.is_empty()
     }
 
-    /// The newest write that waits for it.
+    /// The newest write that waits for it, unless one waits for its end.
     pub(crate) fn newest_waiting(&self) -> Option<Version> {
-        self.waiting.last().map(|(version, _)| *version)
+        self.waiting.last().map(|(version, _)| *version).filter(|_| !self.ends)
     }
 
     /// What its borrower was told and has not answered: a version to hold, or none.

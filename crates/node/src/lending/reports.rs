@@ -10,7 +10,7 @@ use crate::replica::Replica;
 use crate::shard::cluster_view::ClusterView;
 use crate::shard::context::Context;
 use crate::shard::waits::Waits;
-use cluster::{CacheSpec, HotKey, HotPolicy, Keyspace, Match, cache_of};
+use cluster::{CacheSpec, HotKey, Keyspace, Match, cache_of};
 use machine::Instant;
 use std::collections::BTreeMap;
 use wire::{CacheReportBody, CacheReports, Header, Op, flag, hop_flag};
@@ -49,7 +49,8 @@ impl<E: Engine> Node<E> {
         let replica = self.replicas.get(self.ranges.get(&key.keyspace)?.find(at)?)?;
         let serves = replica.member.is_tail() && replica.member.partition.open;
         let of = (keyspace, at, keyspace.keyhash(&key.key));
-        (serves && keyspace.hot == HotPolicy::Cache).then(|| replica.report_of(of, key.reads))
+        let lends = keyspace.hot.caches() && !replica.is_hot(&key.key);
+        (serves && lends).then(|| replica.report_of(of, key.reads))
     }
 }
 
@@ -65,7 +66,7 @@ impl Replica {
     ) {
         let past = header.hop_flags & wire::CONTENT_HOP_FLAGS == hop_flag::DIRECT;
         let to_tail = header.flags & flag::AT_HOME != 0 || past;
-        if keyspace.hot != HotPolicy::Cache || to_tail {
+        if !keyspace.hot.caches() || to_tail || self.is_hot(key) {
             return;
         }
         let Some(cache) = own_cache(ctx.directory).copied() else { return };

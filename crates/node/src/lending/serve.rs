@@ -8,7 +8,7 @@ use crate::replica::judge::is_over;
 use crate::replica::serve::matches_key;
 use crate::shard::context::Context;
 use crate::shard::waits::Waits;
-use cluster::{CacheId, HotPolicy, MaybeMutant, Mutant};
+use cluster::{CacheId, MaybeMutant, Mutant};
 use std::time::Duration;
 use wire::big::is_big;
 use wire::{
@@ -51,7 +51,7 @@ impl Replica {
     /// Whether this member lends: the tail of an open chain, behind which nobody learns.
     fn lends<E>(&self, ctx: &Context<'_, E>) -> bool {
         let keyspace = ctx.directory.keyspace(self.member.partition.keyspace);
-        let wanted = keyspace.is_some_and(|it| it.hot == HotPolicy::Cache);
+        let wanted = keyspace.is_some_and(|it| it.hot.caches());
         wanted && self.member.partition.open && self.member.is_tail() && self.member.is_last()
     }
 
@@ -98,9 +98,11 @@ impl Replica {
         Ok(())
     }
 
-    /// What is committed of a key, unless that is nothing or cannot be lent.
+    /// What is committed of a key, unless that is nothing or cannot be lent. One that is registered
+    /// or about to be is not: a cache's answers raise no floor, so copies would show what is older.
     fn to_lend<E: Engine>(&self, ctx: &Context<'_, E>, at: &Header, key: &[u8]) -> Option<Lent> {
-        if self.registrations.get(key).is_some() || self.delegations.get(key).is_some() {
+        let is_hot = self.is_hot(key) || self.delegations.get(key).is_some();
+        if is_hot && !ctx.mutant.is(Mutant::LendRegistered) {
             return None;
         }
         let place = self.member.key_ref(at, key);

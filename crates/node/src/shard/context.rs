@@ -15,7 +15,7 @@ use crate::shard::room::Stock;
 use crate::shard::timers::Timers;
 use crate::shard::turn::Turn;
 use crate::shard::waits::{AgreedAtRisk, Waits};
-use cluster::{ClockAhead, HotPolicy, Incarnation, Keyspace, MaybeMutant, Mutant, Tenure};
+use cluster::{ClockAhead, Incarnation, Keyspace, MaybeMutant, Mutant, Tenure};
 use machine::{Instant, Outbox, UnixMs};
 use wire::{DropReason, Room};
 
@@ -215,7 +215,7 @@ impl<E> Context<'_, E> {
     /// A client asked for this key, and was served. Where caches hold what is hot, the controller
     /// can do nothing about a burst, so it is not told at once.
     pub(crate) fn see_use(&mut self, of: &Keyspace, keyhash: u64, key: &[u8], how: Use) {
-        if of.hot == HotPolicy::Cache {
+        if of.hot.caches() {
             self.heat.see_hot(of.id, keyhash, key, how);
         } else {
             self.heat.see(of.id, keyhash, key, how);

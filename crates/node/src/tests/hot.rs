@@ -61,7 +61,7 @@ impl Chain {
         chain
     }
 
-    fn order_hot(&mut self, revision: u64, keys: &[(&[u8], u64)]) {
+    pub(super) fn order_hot(&mut self, revision: u64, keys: &[(&[u8], u64)]) {
         let order = Arc::new(order(&self.map, revision, keys));
         let now = self.now;
         for index in 0..self.nodes.len() {
@@ -70,7 +70,7 @@ impl Chain {
         }
     }
 
-    fn mutant(&mut self, mutant: Mutant) {
+    pub(super) fn mutant(&mut self, mutant: Mutant) {
         for node in &mut self.nodes {
             node.mutant(mutant);
         }

@@ -1,5 +1,7 @@
 //! A tail lends keys to a cache: what it says, for what writes and reads wait, and when that ends.
 
+mod either;
+
 use super::*;
 use cluster::{CacheId, CacheSpec};
 use wire::{CacheAnswerBody, CacheCopy, CacheMessage, CacheRenewBody, LoanNumber};

@@ -26,7 +26,7 @@
 
 use super::World;
 use crate::role::Role;
-use cluster::{HotPolicy, Keyspace, Member, NodeId, StoreId};
+use cluster::{Keyspace, Member, NodeId, StoreId};
 use controller::{MemberState, Saved};
 use node::engine::Engine as _;
 use std::collections::BTreeSet;
@@ -83,7 +83,7 @@ impl World {
         }
         // A delegation may be ordered before the controller has noticed.
         let saved = self.saved.as_ref();
-        let delegates = |it: &&Keyspace| it.hot == HotPolicy::Replicate && !it.is_ordered();
+        let delegates = |it: &&Keyspace| it.hot.delegates() && !it.is_ordered();
         let keyspaces = saved.into_iter().flat_map(|saved| &saved.map.keyspaces);
         let fewest = keyspaces.filter(delegates).map(|it| usize::from(it.replicas)).min();
         let mut unnoticed = saved.map(|saved| self.forgetful(saved)).unwrap_or_default();

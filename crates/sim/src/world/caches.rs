@@ -50,9 +50,9 @@ impl World {
     ) {
         let index = usize::from(index * CACHE_SHARDS + shard);
         let Some(Some(cache)) = self.caches.get_mut(index) else { return };
-        let before = cache.report().hits;
+        let before = cache.hits();
         cache.handle_packet(local, from, 0, bytes);
-        self.stats.cached += cache.report().hits - before;
+        self.stats.cached += cache.hits() - before;
         self.pump(Unit::Cache(index));
     }
 

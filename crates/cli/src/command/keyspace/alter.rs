@@ -83,6 +83,7 @@ fn word(hot: HotPolicy) -> &'static str {
         HotPolicy::Replicate => "replicate",
         HotPolicy::Reads => "reads",
         HotPolicy::Cache => "cache",
+        HotPolicy::Either => "either",
         HotPolicy::Off => "off",
     }
 }

@@ -12,6 +12,9 @@ pub(super) enum Hot {
     Reads,
     /// Caches hold them and answer reads; writes go through the chain.
     Cache,
+    /// Caches hold those that they can help, and the others are replicated; each is one or the
+    /// other.
+    Either,
     /// Each key is read from the tail of its chain alone.
     Off,
 }
@@ -22,6 +25,7 @@ impl From<Hot> for HotPolicy {
             Hot::Replicate => Self::Replicate,
             Hot::Reads => Self::Reads,
             Hot::Cache => Self::Cache,
+            Hot::Either => Self::Either,
             Hot::Off => Self::Off,
         }
     }
