@@ -3,6 +3,7 @@
 use crate::admission::{Admission, whom_to_evict};
 use crate::answer::{answer_to, send_answer};
 use crate::asker::{Asker, address};
+use crate::crowding::Crowding;
 use crate::limit::Limit;
 use crate::rules::{Rule, RulePace, Rules};
 use crate::slots::{Home, Key, Name, Slots, State, Value};
@@ -54,6 +55,7 @@ pub struct Cache {
     pub(crate) volumes: Volumes,
     pub(crate) rules: Rules,
     limit: Limit,
+    pub(crate) crowding: Crowding,
     /// Hits and misses up to when that was looked at last.
     reads: (u64, u64),
     /// The last number of a question.
@@ -92,6 +94,7 @@ impl Cache {
             volumes: Volumes::default(),
             rules: Rules::new(now, config.rule_pace),
             limit: Limit::new(now, config.entries_max),
+            crowding: Crowding::default(),
             reads: (0, 0),
             nonce: 0,
             next_fetch: None,
@@ -325,7 +328,8 @@ impl Cache {
         let Counters { hits, misses, .. } = self.counters;
         let (hits_before, misses_before) = std::mem::replace(&mut self.reads, (hits, misses));
         let reads = (hits - hits_before, misses - misses_before);
-        self.limit.end_interval(now, self.slots.len(), reads);
+        let could_not = self.limit.end_interval(now, self.slots.len(), reads);
+        self.crowding.end_interval(now, could_not, &self.slots);
         let excess = self.slots.len().saturating_sub(self.limit.keys());
         for key in self.slots.least_loaded(excess) {
             self.evict(now, &key);

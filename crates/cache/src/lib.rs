@@ -8,7 +8,7 @@
 //! a place), the cache fetches it from its tail (`slots` is what it holds and has asked for), is
 //! granted a lease (`volumes`), and tells the switch (`rules`). When the key is written, its
 //! tail tells the cache and waits for its answer. A cache that cannot keep up holds fewer keys
-//! (`limit`). [`Cache`] is what packets meet.
+//! (`limit`), and tells of one that is too hot for it (`crowding`). [`Cache`] is what packets meet.
 //!
 //! Nothing that is held outlives the process, and nothing that is answered rests on the controller.
 
@@ -16,6 +16,7 @@ mod admission;
 mod answer;
 mod asker;
 mod cache;
+mod crowding;
 mod health;
 mod lender;
 mod limit;

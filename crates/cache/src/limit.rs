@@ -49,8 +49,13 @@ impl Limit {
 
     /// The present interval is over, with so many keys held, and so many reads of keys that were
     /// held and that were not. If there were too many keys, some go, and more as long as that is
-    /// so. If there could be more, there may be a few.
-    pub(crate) fn end_interval(&mut self, now: Instant, held: usize, (hits, misses): (u64, u64)) {
+    /// so. If there could be more, there may be a few. Says whether the cache could not keep up.
+    pub(crate) fn end_interval(
+        &mut self,
+        now: Instant,
+        held: usize,
+        (hits, misses): (u64, u64),
+    ) -> bool {
         self.ends = now + INTERVAL;
         let percent = self.seen_many * 100 / self.seen.max(1);
         (self.seen, self.seen_many) = (0, 0);
@@ -61,12 +66,13 @@ impl Limit {
                 self.keys = held - held.div_ceil(self.shed_part);
                 self.shed_part = (self.shed_part / 2).max(SHED_PART_LAST);
             }
-            return;
+            return true;
         }
         self.shed_part = SHED_PART_FIRST;
         if percent < FREE_PERCENT {
             self.keys = (self.keys + self.keys / GROWTH_PART + 1).min(self.room);
         }
+        false
     }
 }
 

@@ -1,7 +1,10 @@
 //! Scripts against a cache: what it answers, what it says to lenders, and what it tells the switch.
 
 use super::*;
-use cluster::{CacheId, CacheTables, ClusterId, Incarnation, NodeId, NodeSpec};
+use cluster::{
+    CacheId, CacheTables, ClusterId, HotPolicy, Incarnation, KeyName, Keyspace, KeyspaceId,
+    KeyspaceKind, NodeId, NodeSpec,
+};
 use machine::{Instant, LoadMetric};
 use std::time::Duration;
 use wire::{
@@ -480,4 +483,44 @@ fn a_cache_that_cannot_keep_up_holds_the_keys_alone_that_are_read_most() {
     assert!(held < 20, "{held} are held");
     let kept = |key: u8| bench.cache.slots.iter().any(|slot| *slot.key.bytes == [key]);
     assert!((0..100).all(|key| kept(key) == (usize::from(key) >= 100 - held)));
+}
+
+#[test]
+fn a_key_that_is_too_hot_for_a_cache_is_told_of_where_nodes_may_copy_it() {
+    for (hot, told) in [(HotPolicy::Either, true), (HotPolicy::Cache, false)] {
+        let mut bench = Bench::new(10);
+        let (id, name, kind) = (KeyspaceId(at(KEY).keyspace), "a".into(), KeyspaceKind::Hash);
+        let keyspace = Keyspace { id, name, kind, seed: 1, replicas: 1, hot, content: None };
+        let tables = bench.cache.tables.clone().unwrap();
+        let revision = Revision::new(2);
+        let tables = CacheTables { revision, keyspaces: vec![keyspace], ..tables };
+        bench.cache.install(bench.now, &tables);
+        for (loan, (key, rate)) in (1..).zip([(KEY, 900), (b"other".as_slice(), 800)]) {
+            bench.report(key, rate);
+            let seq = bench.asked();
+            bench.lend(seq, (loan, 1), 1, key, b"value");
+        }
+        let ruled = Header { op: Op::CacheRuled as u8, client: 1, ..Header::default() };
+        let mut datagram = Vec::new();
+        wire::emit(&mut datagram, &ruled, &[]);
+        let full = |bench: &mut Bench, waiting: u16| {
+            bench.cache.handle_packet(bench.now, port(1), waiting, &datagram);
+            bench.pass(MS * 100);
+            bench.cache.report()
+        };
+        (0..99).for_each(|_| assert!(bench.read(KEY).is_some()));
+        bench.pass(METRIC.segment);
+        let before = full(&mut bench, 0);
+        let name = KeyName { keyspace: id, key: KEY.to_vec() };
+        let hottest = before.hot.first().map(|it| (it.key.clone(), before.hot.len()));
+        assert_eq!(hottest, told.then(|| (KEY.to_vec(), 2)));
+        assert_eq!(before.crowding, [], "it keeps up");
+        let expected = if told { vec![name] } else { Vec::new() };
+        assert_eq!(full(&mut bench, 50).crowding, expected);
+        (0..4).for_each(|_| drop(full(&mut bench, 50)));
+        assert!(bench.cache.is_empty(), "it has given up what it cannot bear");
+        assert_eq!(full(&mut bench, 0).crowding, expected, "and has said so until it was heard");
+        (0..9).for_each(|_| drop(full(&mut bench, 0)));
+        assert_eq!(full(&mut bench, 0).crowding, []);
+    }
 }

@@ -4,7 +4,7 @@
 //! No answer of a cache rests on the controller: what it may show, the nodes that lend to it say.
 
 use crate::map::owns;
-use crate::{CacheId, ClusterId, Keyspace, NodeId, NodeSpec, Resources, text};
+use crate::{CacheId, ClusterId, HotKey, KeyName, Keyspace, NodeId, NodeSpec, Resources, text};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use wire::{Endpoint, Revision};
@@ -134,6 +134,9 @@ pub struct CacheTables {
     pub keyspaces: Vec<Keyspace>,
 }
 
+/// Keys that each shard of a cache tells of in a report: as many as a report of a node is heard of.
+pub const CACHE_TOLD_MAX: usize = 64;
+
 /// A cache's state of health. All counts are since it started.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -167,6 +170,12 @@ pub struct CacheReport {
     pub fetches: u64,
     /// New values of keys that lenders have sent it.
     pub updates: u64,
+    /// The keys that it is read most for, of keyspaces in which nodes may copy keys instead: reads
+    /// per second alone, at most [`CACHE_TOLD_MAX`] of each shard.
+    pub hot: Vec<HotKey>,
+    /// Those of them that are too hot for it: their shards cannot keep up, and each makes up more
+    /// than half of what its shard is read for.
+    pub crowding: Vec<KeyName>,
     /// What it takes of its machine.
     pub resources: Resources,
 }
@@ -190,6 +199,8 @@ impl CacheReport {
             rules_wanted: self.rules_wanted + other.rules_wanted,
             fetches: self.fetches + other.fetches,
             updates: self.updates + other.updates,
+            hot: [&self.hot[..], &other.hot].concat(),
+            crowding: [&self.crowding[..], &other.crowding].concat(),
             resources: self.resources,
         }
     }

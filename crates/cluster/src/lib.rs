@@ -26,7 +26,8 @@ mod verify;
 mod versions;
 
 pub use cache::{
-    CACHE_SHARDS_MAX, CacheReport, CacheShard, CacheSpec, CacheTables, cache_of, cache_shard_of,
+    CACHE_SHARDS_MAX, CACHE_TOLD_MAX, CacheReport, CacheShard, CacheSpec, CacheTables, cache_of,
+    cache_shard_of,
 };
 pub use clock::{ClockAhead, ClockOrder};
 pub use content::ContentRouting;

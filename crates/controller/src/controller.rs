@@ -354,6 +354,7 @@ impl Controller {
                     self.hot.hear_switch(now, by, it, decisions);
                 }
             }
+            (Member::Cache(_), MemberReport::Cache(it)) => self.hot.hear_cache(it),
             (Member::Switch(_) | Member::Node(_) | Member::Cache(_), _) => {}
         }
         peer.report = Some(report);

@@ -4,6 +4,7 @@
 //! again. What must not go wrong is the order in which switch and nodes learn of a change
 //! (section 8 of `spec/protocol.md`): the switch first, nodes when it has said that it has it.
 
+mod caches;
 mod delegations;
 mod fit;
 mod keys;
@@ -14,16 +15,18 @@ mod places;
 mod policy;
 mod seen;
 
+pub use caches::WhyCopied;
 pub use log::{HOT_DECISIONS_MAX, HotAction, HotDecision, HotEffect, HotNews};
 
 use crate::decisions::{Decisions, Level};
 use crate::members::{Members, Peer, Standing};
 use crate::saved::Saved;
+use caches::{Caches, Unhelped};
 use cluster::{
-    HotEntry, HotKey, HotOrder, Incarnation, KeyName, Keyspace, KeyspaceId, Match, MaybeMutant,
-    Member, MemberReport, NodeId, NodeReport, Selection, SwitchCounters, is_plausible_revision,
+    CacheReport, HotEntry, HotKey, HotOrder, Incarnation, KeyName, Keyspace, KeyspaceId, Match,
+    MaybeMutant, Member, MemberReport, NodeId, NodeReport, Selection, SwitchCounters,
+    is_plausible_revision,
 };
-pub(crate) use keys::named;
 use keys::{Key, Keys, generation};
 use load::Load;
 pub(crate) use load::per_second;
@@ -31,7 +34,7 @@ use log::HotLog;
 use machine::Instant;
 use places::Places;
 use policy::Policy;
-pub(crate) use policy::Rates;
+pub(crate) use policy::{Rates, named};
 use seen::Seen;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::RangeInclusive;
@@ -100,6 +103,8 @@ pub(crate) struct Hot {
     next_look: Instant,
     /// Something has been reported since the last look.
     news: bool,
+    /// Keys that caches might hold and seem not to.
+    unhelped: Unhelped,
 }
 
 /// What the controller sees at one moment.
@@ -189,6 +194,11 @@ impl Hot {
         self.load.note(now, node, incarnation, report);
     }
 
+    /// Takes the report of a cache.
+    pub(crate) fn hear_cache(&mut self, report: &CacheReport) {
+        self.news |= !report.hot.is_empty();
+    }
+
     /// Sees to it that the order is what it should be by now.
     pub(crate) fn look(&mut self, sight: &Sight<'_>) {
         let Some(directory) = self.directory else { return };
@@ -213,16 +223,23 @@ impl Hot {
                 &mut self.log,
             );
         }
+        let (mean, capacity) = (self.load.mean(&present), self.load.capacity(&present));
+        let policy = Policy::new(self.places.nodes(), mean, capacity);
+        let (list, caches) = (told(sight.members), Caches::new(sight.members));
+        let held = sight.state.map.keyspaces.iter().filter(|it| it.hot.caches());
+        let held: BTreeSet<KeyspaceId> = held.map(|it| it.id).collect();
+        let told = list.iter().filter(|it| held.contains(&it.keyspace));
+        let told = told.map(|it| (named(it), it.reads));
+        let told = told.filter(|(name, _)| self.keys.get(name).is_none());
+        self.unhelped.note(sight.now, policy, &caches, told);
         let seen = Seen {
             now: sight.now,
-            policy: Policy::new(
-                self.places.nodes(),
-                self.load.mean(&present),
-                self.load.capacity(&present),
-            ),
+            policy,
+            caches,
+            unhelped: &self.unhelped,
             keyspaces: &sight.state.map.keyspaces,
             pins: &sight.state.pins,
-            list: &told(sight.members),
+            list: &list,
             places: &self.places,
             delegates: self.delegates,
             informed: sight.informed(),
@@ -402,11 +419,13 @@ fn believed(now: Instant, revision: Revision) -> Revision {
     if is_plausible_revision(now, revision) { revision } else { Revision::NONE }
 }
 
-/// What the nodes that answer say of their keys, put together, the hottest first.
+/// What the nodes that answer say of their keys, and caches of those that nodes might copy, put
+/// together, the hottest first.
 pub(crate) fn told(members: &Members) -> Vec<HotKey> {
     let serving = members.nodes().filter(|(_, peer)| peer.is_serving());
     let told = serving.filter_map(|(_, peer)| peer.node_report());
-    HotKey::join(told.flat_map(|report| report.hot.iter().take(REPORTED_MAX)), usize::MAX)
+    let told = told.flat_map(|report| report.hot.iter().take(REPORTED_MAX));
+    HotKey::join(told.chain(caches::held(members)), usize::MAX)
 }
 
 /// Whether any key can be hot.

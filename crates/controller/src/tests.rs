@@ -7,6 +7,7 @@ mod chaos;
 mod clock;
 mod configuration;
 mod delegations;
+mod either;
 mod fences;
 mod filling;
 mod growing;

@@ -1,5 +1,6 @@
 //! `keyway explain`: which way the switch sends a key.
 
+mod either;
 mod hot;
 mod kernel;
 
@@ -15,6 +16,7 @@ use console::note;
 use console::out;
 use console::parse;
 use console::shared::Shared;
+use either::Fate;
 use hot::Known;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use switch::{Explanation, Tables};
@@ -26,7 +28,8 @@ use wire::Endpoint;
 /// not exist. With --plane xdp the program in a switch's kernel is asked as well, on the tables
 /// that it then has; the exit code is 1 if it says something else. What a switch knows of a hot
 /// key, its floor, its copies and its delegation, is told if a switch answers: the one that is
-/// named, or the one that runs beside the controller.
+/// named, or the one that runs beside the controller. Of a keyspace with --hot either it is said
+/// whether a cache holds the key or nodes copy it, and why.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -55,7 +58,8 @@ impl Args {
     pub(crate) fn run(self, shared: &Shared) -> Result<Verdict, Failure> {
         let key = bytes::key(&self.key, self.hex)?;
         let style = Style { hex: self.hex };
-        let map = Admin::new(&shared.admins, shared.timeout).map()?;
+        let admin = Admin::new(&shared.admins, shared.timeout);
+        let map = admin.map()?;
         let name = &shared.keyspace;
         let Some(keyspace) = map.keyspace(name) else {
             if shared.json {
@@ -79,11 +83,16 @@ impl Args {
         };
         let hot = self.ask_hot(shared, keyspace, keyspace.keyhash(&key))?;
         let cache = self.ask_cache(shared, keyspace, keyspace.keyhash(&key));
+        let fate = match keyspace.hot.caches() && keyspace.copies_hot_keys() {
+            true => Some(Fate::of(&admin.status()?.hot, (keyspace.id, &key), cache)),
+            false => None,
+        };
         let kernel = asked.as_ref().map(|said| kernel::Comparison::new(&found, said, map.revision));
         let way = Way { map: &map, keyspace, key: &key, found: &found };
         if shared.json {
             let answer = hot.iter().fold(way.json(style), |answer, hot| hot.add_to(answer));
             let answer = answer.with("cache", cache);
+            let answer = fate.iter().fold(answer, |answer, fate| fate.add_to(answer));
             kernel.iter().fold(answer, |answer, kernel| kernel.add_to(answer)).print()?;
         } else {
             out::print(&way.text(style))?;
@@ -92,6 +101,7 @@ impl Args {
                 let what = "reads go there, and on to the tail if it lacks the key";
                 out::print(&format!("{:<20} cache {cache}: {what}\n", "cached"))?;
             }
+            fate.iter().try_for_each(|fate| out::print(&fate.text()))?;
             kernel.iter().try_for_each(|kernel| out::print(&kernel.text()))?;
         }
         let agrees = kernel.is_none_or(|kernel| kernel.agrees());

@@ -1,11 +1,12 @@
 //! The hot keys: which come in, which go, and what is known of each.
 
+use super::caches::{Copied, WhyCopied};
 use super::delegations::{Delegated, Delegations, Outlook};
 use super::fit::{Fit, has_lasted};
 use super::load::{ENOUGH, Gauge, RateCount, Ratio, WINDOW_MAX, per_second};
 use super::log::{HotAction, HotEffect, HotLog};
 use super::places::Places;
-use super::policy::{Asked, COLD_AFTER, Known, Policy, Rates};
+use super::policy::{Asked, COLD_AFTER, Known, Policy, Rates, named};
 use super::seen::Seen;
 use cluster::{HotCount, HotEntry, HotKey, KeyName, KeyspaceId, Match, MaybeMutant, Mutant};
 use machine::Instant;
@@ -50,6 +51,8 @@ pub(crate) struct Key {
     pinned: bool,
     /// Since when it has been too cold to stay.
     cold_since: Option<Instant>,
+    /// Why it is copied and not held by a cache.
+    pub(crate) copied: Copied,
     /// What the switch counts of it, and its writes that only nodes count.
     counted: Option<Counted>,
     /// Writes that no switch can count.
@@ -337,7 +340,10 @@ impl Keys {
             let pinned = seen.pins.contains(name);
             // What only an operator kept here goes with the wish.
             let was_pinned = std::mem::replace(&mut key.pinned, pinned);
-            let wanted = seen.is_wanted(name, key.rates, Known { pinned, ..key.known() });
+            let is_either = seen.is_either(name);
+            let wanted = (!is_either || key.copied.why.is_some())
+                && seen.is_wanted(name, key.rates, Known { pinned, ..key.known() });
+            let back = key.copied.is_over((now, is_either && !pinned), &seen.caches, key.rates);
             let unwanted = was_pinned && !pinned && !wanted;
             let cold = !pinned && seen.is_cold(name, key.rates);
             key.cold_since = key.cold_since.or(Some(now)).filter(|_| cold);
@@ -347,6 +353,7 @@ impl Keys {
                 Some(_) if few => "too few nodes answer".to_owned(),
                 Some(_) if unwanted => "nobody wants it any more, and it is not hot".to_owned(),
                 Some(_) if over => cold_text(policy, key.rates),
+                Some(_) if back => "caches can help it again".to_owned(),
                 Some(_) => return true,
             };
             key.note_end(now, name, why, log);
@@ -360,7 +367,7 @@ impl Keys {
             return;
         }
         for name in pins {
-            self.add(seen, name, rates(told, name), "it is pinned".to_owned(), log);
+            self.add(seen, name, rates(told, name), (None, "it is pinned".to_owned()), log);
         }
         let mut room = NEW_PER_ORDER;
         for it in seen.list {
@@ -371,15 +378,19 @@ impl Keys {
             if room == 0 || !(reads || delegation) || self.keys.contains_key(&name) {
                 continue;
             }
+            let Some(copied) = seen.copies(&name, rates) else { continue };
             let held = self.keys.keys().filter(|name| !pins.contains(name)).count();
             if held >= policy.keys_max() && !self.evict(seen, rates, log) {
                 return;
             }
-            let why = match reads {
-                true => format!("it is read {} times per second or more", policy.threshold()),
-                false => format!("it is written {} times per second", rates.writes),
+            let why = match (copied, reads) {
+                (Some(copied), _) => copied.to_string(),
+                (None, true) => {
+                    format!("it is read {} times per second or more", policy.threshold())
+                }
+                (None, false) => format!("it is written {} times per second", rates.writes),
             };
-            room -= usize::from(self.add(seen, &name, rates, why, log));
+            room -= usize::from(self.add(seen, &name, rates, (copied, why), log));
         }
     }
 
@@ -389,7 +400,7 @@ impl Keys {
         seen: &Seen<'_>,
         name: &KeyName,
         rates: Rates,
-        why: String,
+        (copied, why): (Option<WhyCopied>, String),
         log: &mut HotLog,
     ) -> bool {
         let Some(keyspace) = seen.keyspace(name.keyspace) else { return false };
@@ -420,6 +431,7 @@ impl Keys {
             spread: 0,
             pinned,
             cold_since: None,
+            copied: Copied::new(copied),
             counted: None,
             steps: RateCount::default(),
             exact: false,
@@ -460,10 +472,6 @@ impl Keys {
             key.note_end(now, name, why, log);
         }
     }
-}
-
-pub(crate) fn named(it: &HotKey) -> KeyName {
-    KeyName { keyspace: it.keyspace, key: it.key.clone() }
 }
 
 fn rates(told: &BTreeMap<KeyName, &HotKey>, name: &KeyName) -> Rates {

@@ -1,6 +1,6 @@
 //! Which keys are worth copies, and how many; and which are worth delegations.
 
-use cluster::HotKey;
+use cluster::{HotKey, KeyName};
 use std::time::Duration;
 
 /// For how long a key must have been cold to go.
@@ -114,6 +114,11 @@ impl From<&HotKey> for Rates {
     fn from(told: &HotKey) -> Self {
         Self { reads: told.reads, writes: told.writes }
     }
+}
+
+/// The name of a key that is told of.
+pub(crate) fn named(told: &HotKey) -> KeyName {
+    KeyName { keyspace: told.keyspace, key: told.key.clone() }
 }
 
 /// What copies of a key are made by.

@@ -1,10 +1,9 @@
 //! What choosing hot keys goes by.
 
+use super::caches::{Caches, Unhelped, WhyCopied};
 use super::places::Places;
 use super::policy::{Known, Policy, Rates};
-use cluster::{
-    HotKey, HotPolicy, KeyName, Keyspace, KeyspaceId, KeyspaceKind, MaybeMutant, NodeId,
-};
+use cluster::{HotKey, KeyName, Keyspace, KeyspaceId, KeyspaceKind, MaybeMutant, NodeId};
 use machine::Instant;
 use std::collections::BTreeSet;
 use wire::Revision;
@@ -18,6 +17,10 @@ pub(crate) struct Seen<'a> {
     /// What the nodes say, the hottest first.
     pub(crate) list: &'a [HotKey],
     pub(crate) places: &'a Places,
+    /// What caches say.
+    pub(crate) caches: Caches,
+    /// Keys that caches might hold and seem not to.
+    pub(crate) unhelped: &'a Unhelped,
     /// Whether the active switch can let writes go anywhere.
     pub(crate) delegates: bool,
     /// Nodes that have an order of hot keys.
@@ -39,9 +42,23 @@ impl Seen<'_> {
     pub(super) fn delegated(&self, name: &KeyName) -> Option<&Keyspace> {
         let short = name.key.len() <= wire::DELEGATED_KEY_MAX;
         self.keyspace(name.keyspace).filter(|it| {
-            let wanted = it.hot == HotPolicy::Replicate && it.kind == KeyspaceKind::Hash;
+            let wanted = it.hot.delegates() && it.kind == KeyspaceKind::Hash;
             wanted && short && self.delegates && self.places.nodes() >= it.replicas.into()
         })
+    }
+
+    /// Whether caches might hold a key that nodes might copy.
+    pub(super) fn is_either(&self, name: &KeyName) -> bool {
+        self.keyspace(name.keyspace).is_some_and(|it| it.hot.caches())
+    }
+
+    /// Whether a key that is worth copies is to have some, and why if caches might hold it; `None`:
+    /// they can help it.
+    pub(super) fn copies(&self, name: &KeyName, rates: Rates) -> Option<Option<WhyCopied>> {
+        if !self.is_either(name) {
+            return Some(None);
+        }
+        self.unhelped.why_copied(self.now, &self.caches, name, rates).map(Some)
     }
 
     /// Whether a key is to be taken in: for its reads, or for a delegation.

@@ -1,7 +1,7 @@
 //! The form of a status.
 
 use crate::decisions::Decision;
-use crate::hot::HotDecision;
+use crate::hot::{HotDecision, WhyCopied};
 use crate::placement::PlacementStatus;
 use cluster::{
     Capabilities, ClusterId, ContentReport, Epoch, Findings, HotKey, HotPolicy, KeyspaceId,
@@ -308,6 +308,9 @@ pub struct GenerationStatus {
     pub spread: u64,
     /// Reads per second that go to the tail of its chain.
     pub home: u64,
+    /// Why it is copied though caches might hold it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<WhyCopied>,
     /// The delegation that its writes are on.
     #[serde(default)]
     pub delegation: Option<DelegationStatus>,

@@ -37,6 +37,7 @@ fn status_of(view: &View<'_>, mut key: HotKey) -> HotStatus {
             reads_before: known.before.reads,
             spread: known.spread,
             home: reads.saturating_sub(known.spread),
+            why: known.copied.why,
             delegation: known.delegated().map(|delegated| DelegationStatus {
                 number: delegated.delegation.number,
                 age_ms: ms_between(delegated.since, view.now),

@@ -208,8 +208,11 @@ fn without_a_cache_no_keyspace_has_its_hot_keys_cached() {
     let mut world = world(1, &[]);
     let now = world.now;
     let spec = crate::KeyspaceSpec { hot: HotPolicy::Cache, ..hash("b", 3, 1) };
-    let error = world.controller.create_keyspace(now, spec.clone()).unwrap_err();
-    assert!(error.to_string().contains("add a [[cache]]"), "{error}");
+    for hot in [HotPolicy::Cache, HotPolicy::Either] {
+        let spec = crate::KeyspaceSpec { hot, ..spec.clone() };
+        let error = world.controller.create_keyspace(now, spec).unwrap_err();
+        assert!(error.to_string().contains("add a [[cache]]"), "{error}");
+    }
     let alteration = crate::Alteration { hot: Some(HotPolicy::Cache), ..Default::default() };
     let error = world.controller.alter_keyspace(now, "a", alteration).unwrap_err();
     assert_eq!(error, CommandError::NoCaches("a".into()));

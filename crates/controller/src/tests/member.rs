@@ -3,7 +3,7 @@
 
 use cluster::{
     CacheReport, Capabilities, ClockAhead, ClusterId, ContentReport, Epoch, HotCount, HotKey,
-    HotOrder, Incarnation, Install, NodeId, NodeReport, Order, Partition, PartitionCount,
+    HotOrder, Incarnation, Install, KeyName, NodeId, NodeReport, Order, Partition, PartitionCount,
     PartitionId, PartitionSample, Resources, Settled, StoreId, Stored, SwitchCounters, Tenure,
 };
 use machine::Instant;
@@ -55,8 +55,10 @@ pub(super) struct Obedient {
     pub(super) hot_floor: u64,
     /// It is of a kind that has no copies.
     pub(super) takes_no_hot: bool,
-    /// What it says of its keys, if it is a node.
+    /// What it says of its keys, if it is a node or a cache.
     pub(super) told: Vec<HotKey>,
+    /// Those of them that are too hot for it, if it is a cache.
+    pub(super) crowding: Vec<KeyName>,
     /// Keys of its partitions that are delegated without the order's wish.
     pub(super) recall: u64,
     /// What it has counted of hot keys, if it is a switch.
@@ -106,6 +108,7 @@ impl Obedient {
             hot_floor: 0,
             takes_no_hot: false,
             told: Vec::new(),
+            crowding: Vec::new(),
             recall: 0,
             hot_counts: Vec::new(),
             delegates: false,
@@ -311,6 +314,8 @@ impl Obedient {
             misses: 2,
             rules: 3,
             rules_wanted: 4,
+            hot: self.told.clone(),
+            crowding: self.crowding.clone(),
             ..CacheReport::default()
         }
     }
