@@ -270,6 +270,22 @@ mod tests {
     }
 
     #[test]
+    fn rules_to_a_member_go_with_one_request_and_its_prefixes_stay() {
+        in_a_namespace("rules_to_a_member_go_with_one_request_and_its_prefixes_stay", |ovs| {
+            let mut driven = Driven::connect(&ovs);
+            driven.channel.say_defaults();
+            let rules = (0..500).map(|key| to(rule(key), if key % 2 == 0 { 1 } else { 2 }));
+            let all: Vec<Change> = rules.chain([to(half(false), 1), to(half(true), 2)]).collect();
+            assert_eq!(driven.change(&all), BTreeMap::new());
+            driven.channel.sweep(member(1));
+            assert_eq!(driven.answer(), Answer::Done(BTreeMap::new()));
+            let odd = (0..500).filter(|key| key % 2 == 1).map(|key| at(rule(key), 2));
+            let left = odd.chain([at(half(false), 1), at(half(true), 2)]).collect();
+            assert_eq!(driven.has(), (left, true));
+        });
+    }
+
+    #[test]
     fn a_table_that_is_full_refuses_what_is_new() {
         in_a_namespace("a_table_that_is_full_refuses_what_is_new", |ovs| {
             ovs.vsctl(
