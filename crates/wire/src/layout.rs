@@ -3875,29 +3875,29 @@ pub mod metric {
         labels: &[],
         help: "Keys whose reads the switch sends to caches.",
     };
-    /// What the router has beside the switch: prefixes of partitions, one for each class of requests, and rules of cached keys, one for each address.
+    /// What the router, or the OpenFlow switch, has beside the switch: prefixes of partitions, one for each class of requests, and rules of cached keys, one for each address.
     pub const CONTENT_ENTRIES: Metric = Metric {
         name: "keyway_content_entries",
         kind: Kind::Gauge,
         unit: None,
         labels: &["kind"],
-        help: "What the router has beside the switch: prefixes of partitions, one for each class of requests, and rules of cached keys, one for each address.",
+        help: "What the router, or the OpenFlow switch, has beside the switch: prefixes of partitions, one for each class of requests, and rules of cached keys, one for each address.",
     };
-    /// Changes that the router is still to make.
+    /// Changes that the router, or the OpenFlow switch, is still to make.
     pub const CONTENT_PENDING: Metric = Metric {
         name: "keyway_content_pending",
         kind: Kind::Gauge,
         unit: None,
         labels: &[],
-        help: "Changes that the router is still to make.",
+        help: "Changes that the router, or the OpenFlow switch, is still to make.",
     };
-    /// Changes that the router was asked for: made, or refused, which are asked for again.
+    /// Changes that the router, or the OpenFlow switch, was asked for: made, or refused, which are asked for again.
     pub const CONTENT_CHANGES: Metric = Metric {
         name: "keyway_content_changes",
         kind: Kind::Counter,
         unit: None,
         labels: &["outcome"],
-        help: "Changes that the router was asked for: made, or refused, which are asked for again.",
+        help: "Changes that the router, or the OpenFlow switch, was asked for: made, or refused, which are asked for again.",
     };
     /// Partitions that no prefix can lead to.
     pub const CONTENT_UNROUTABLE: Metric = Metric {
@@ -3907,13 +3907,13 @@ pub mod metric {
         labels: &[],
         help: "Partitions that no prefix can lead to.",
     };
-    /// Whether the router does as it is told: 1, or 0 while it does not answer.
+    /// Whether the router, or the OpenFlow switch, does as it is told: 1, or 0 while it does not answer.
     pub const CONTENT_ANSWERS: Metric = Metric {
         name: "keyway_content_answers",
         kind: Kind::Gauge,
         unit: None,
         labels: &[],
-        help: "Whether the router does as it is told: 1, or 0 while it does not answer.",
+        help: "Whether the router, or the OpenFlow switch, does as it is told: 1, or 0 while it does not answer.",
     };
     /// GETs and MGET keys of each hot key in its present generation, by where they went: a copy, or home, to the tail.
     pub const SWITCH_HOT_READS: Metric = Metric {
