@@ -154,7 +154,8 @@ impl<T> Outcome<T> {
         matches!(self, Self::Unknown(_))
     }
 
-    /// Whether it says that the keyspace may not be what the client believes. Nothing was done then.
+    /// Whether it says that the keyspace may not be what the client believes. Nothing was done
+    /// then.
     #[must_use]
     pub fn is_outdated(&self) -> bool {
         matches!(self, Self::Refused(Refusal::BadMatch | Refusal::UnknownKeyspace))

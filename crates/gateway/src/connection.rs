@@ -34,7 +34,7 @@ use crate::stream::Stream;
 use crate::{Reply, Store};
 use bracket::Bracket;
 use bytes::{Bytes, BytesMut};
-use call::{Call, Done, Slot};
+use call::{Call, Done, Slot, Tally};
 use client::Outcome;
 use client::asynchronous::Inbox;
 use event::Event;
@@ -49,7 +49,6 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::Context;
 use std::time::Duration;
-use tally::Tally;
 use tokio::sync::mpsc::Receiver;
 use tokio::time::{Instant, Sleep, sleep, timeout};
 

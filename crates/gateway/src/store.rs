@@ -18,6 +18,7 @@ mod plan;
 mod ranges;
 mod room;
 mod scan;
+mod settle;
 mod strings;
 mod terms;
 mod times;

@@ -66,3 +66,11 @@ pub(super) struct Work {
 
 /// What a future has made of the command with that number; and its arguments, if it had them.
 pub(super) type Done = (u64, Option<Vec<Bytes>>, Ended);
+
+/// Calls of one command that took equally long and are not counted yet: of a pipeline many do.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Tally {
+    pub(super) number: usize,
+    pub(super) micros: u64,
+    pub(super) count: u64,
+}

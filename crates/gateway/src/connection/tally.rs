@@ -1,19 +1,11 @@
 //! What is counted and noted of commands that were carried out.
 
 use super::Connection;
-use super::call::Call;
+use super::call::{Call, Tally};
 use super::held::held_by;
 use crate::Reply;
 use crate::command;
 use std::time::Duration;
-
-/// Calls of one command that took equally long and are not counted yet: of a pipeline many do.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Tally {
-    number: usize,
-    micros: u64,
-    count: u64,
-}
 
 impl Connection {
     /// A command is under way no more, and has its reply.

@@ -1,10 +1,19 @@
 //! Integers in arguments.
 
+use super::errors::{Answer, NOT_AN_INTEGER};
+use crate::Reply;
+
 /// The decimal form of a signed 64-bit number, and no other: no plus, no space, no leading zeros.
 pub(super) fn integer(text: &[u8]) -> Option<i64> {
     let text = std::str::from_utf8(text).ok()?;
     let number: i64 = text.parse().ok()?;
     (number.to_string() == text).then_some(number)
+}
+
+/// What DECRBY adds.
+pub(super) fn negated(delta: &[u8]) -> Answer<i64> {
+    let delta = integer(delta).ok_or(NOT_AN_INTEGER)?;
+    delta.checked_neg().ok_or(Reply::error("ERR decrement would overflow"))
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use super::Store;
 use super::access::Change;
 use super::errors::{Answer, NOT_A_FLOAT, NOT_AN_INTEGER, not_written};
 use super::extended::Extended;
-use super::integers::integer;
+use super::integers::{integer, negated};
 use super::limits;
 use crate::Reply;
 use bytes::Bytes;
@@ -20,12 +20,6 @@ pub(super) fn summed(added: IncrReply) -> Answer {
         IncrReply::NotANumber => Err(NOT_AN_INTEGER),
         IncrReply::Overflow => Err(OVERFLOW),
     }
-}
-
-/// What DECRBY adds.
-pub(super) fn negated(delta: &[u8]) -> Answer<i64> {
-    let delta = integer(delta).ok_or(NOT_AN_INTEGER)?;
-    delta.checked_neg().ok_or(Reply::error("ERR decrement would overflow"))
 }
 
 impl Store {

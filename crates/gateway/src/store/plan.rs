@@ -1,16 +1,17 @@
-//! Commands that are one request to the cluster and one reply to the client, without a future: what
-//! they ask, and what the answer makes of it. What takes more than that, because of its arguments
-//! or of what is there, is for [`Store::run`], which can carry out each of these as well.
+//! Commands that are one request to the cluster and one reply to the client, and so need no future:
+//! which those are, and what they ask. What takes more than that, because of its arguments or of
+//! what is there, is for [`Store::run`](super::Store::run), which can carry out each of these as
+//! well.
 
-use super::errors::{Answer, NOT_AN_INTEGER, not_read, not_written};
-use super::integers::integer;
+use super::errors::{Answer, NOT_AN_INTEGER};
+use super::integers::{integer, negated};
+use super::limits;
 use super::terms::{Condition, Seen, set_terms};
 use super::times::When;
-use super::{Store, limits, numbers};
 use crate::Reply;
 use crate::command::Keyed;
 use bytes::Bytes;
-use client::{CasReply, Expect, Expiry, New, Outcome, Request, Value};
+use client::{Expect, Expiry, New, Request, Value};
 use wire::Version;
 
 /// How a command is carried out with one request. Its key is the first argument.
@@ -47,9 +48,10 @@ pub(crate) enum Shown {
 pub(crate) enum Settled {
     /// This is the reply, and what it tells of the key.
     Reply(Reply, Seen),
-    /// A GET has found a value that is not whole: [`Store::tell`] goes on from there.
+    /// A GET has found a value that is not whole: [`Store::tell`](super::Store::tell) goes on from
+    /// there.
     Found(Value),
-    /// Nothing was done, and [`Store::run`] has to do it.
+    /// Nothing was done, and [`Store::run`](super::Store::run) has to do it.
     Again,
 }
 
@@ -89,7 +91,7 @@ impl Plan {
             (Keyed::IncrBy, [_, key, delta]) => {
                 Self::add(key, integer(delta).ok_or(NOT_AN_INTEGER)?)?
             }
-            (Keyed::DecrBy, [_, key, delta]) => Self::add(key, numbers::negated(delta)?)?,
+            (Keyed::DecrBy, [_, key, delta]) => Self::add(key, negated(delta)?)?,
             (Keyed::Del | Keyed::Unlink, [_, key]) => {
                 limits::key(key)?;
                 Self::Del
@@ -135,61 +137,5 @@ impl Plan {
             Self::Del => Request::Del { key },
             Self::Add(delta) => Request::Incr { key, delta },
         }
-    }
-}
-
-impl Store {
-    /// What becomes of a command whose request ended so.
-    pub(crate) fn take_outcome(&self, plan: Plan, outcome: Outcome<client::Reply>) -> Settled {
-        if outcome.is_outdated() {
-            return Settled::Again;
-        }
-        let reply = match outcome.into_result() {
-            Ok(reply) => reply,
-            Err(why) => {
-                let says = if matches!(plan, Plan::Read(_)) { not_read } else { not_written };
-                return Settled::Reply(says(why), Seen::Nothing);
-            }
-        };
-        let told = match (plan, reply) {
-            (Plan::Read(shown), client::Reply::Get(found)) => return self.show(shown, found),
-            (Plan::Put { .. }, client::Reply::Put { .. }) => Reply::OK,
-            (Plan::PutNew { as_number, .. }, client::Reply::Cas(swapped)) => {
-                let written = matches!(swapped, CasReply::Written { .. });
-                match (as_number, written) {
-                    (true, _) => Reply::Integer(written.into()),
-                    (false, true) => Reply::OK,
-                    (false, false) => Reply::Null,
-                }
-            }
-            (Plan::Del, client::Reply::Del(deleted)) => Reply::Integer(deleted.existed.into()),
-            (Plan::Add(_), client::Reply::Incr(added)) => {
-                numbers::summed(added).unwrap_or_else(|error| error)
-            }
-            (_, other) => {
-                unreachable!("the variant of a reply is that of its request, but here is {other:?}")
-            }
-        };
-        Settled::Reply(told, Seen::Nothing)
-    }
-
-    fn show(&self, shown: Shown, found: Option<Value>) -> Settled {
-        let reply = match (shown, found) {
-            (Shown::Value, None) => return Settled::Reply(Reply::Null, Seen::Absent),
-            (Shown::Value, Some(found)) if found.big => return Settled::Found(found),
-            (Shown::Value, Some(found)) => {
-                let seen = Seen::Version(found.version);
-                return Settled::Reply(Reply::Bulk(found.value.into()), seen);
-            }
-            (Shown::Presence, found) => Reply::Integer(found.is_some().into()),
-            (Shown::Type, found) => super::keys::type_name(found.is_some()),
-            // What is said of it is not with the key.
-            (Shown::Len | Shown::TimeLeft(_), Some(found)) if found.big => return Settled::Again,
-            (Shown::Len, found) => {
-                super::ranges::length(found.map_or(0, |found| found.value.len()))
-            }
-            (Shown::TimeLeft(when), found) => self.show_time_left(found.as_ref(), when),
-        };
-        Settled::Reply(reply, Seen::Nothing)
     }
 }
