@@ -198,7 +198,8 @@ pub(crate) const NO_CACHES: &str = "there is no cache to hold its hot keys: add 
 /// Partition ids run on from keyspace to keyspace, and partition i has the chain i-1, i, i+1, ...
 /// modulo the turns (TurboKV section 8): so over all keyspaces together each node is head, middle
 /// and tail of equally many for what it bears, give or take one. They send writes on before
-/// these are on their disks if all nodes can. Its keys have content addresses, if any have.
+/// these are on their disks if all nodes can. Its keys have content addresses, if any have
+/// and they are in no order.
 pub(crate) fn create(
     state: &mut Saved,
     spec: KeyspaceSpec,
@@ -207,10 +208,6 @@ pub(crate) fn create(
     now: Instant,
 ) -> Result<KeyspaceId, CreateError> {
     check(state, &spec, nodes)?;
-    let ordered = matches!(spec.kind, KeyspaceKind::Range { .. });
-    if let Some(why) = NoAddresses::of(ordered, spec.partitions).filter(|_| content.is_some()) {
-        return Err(CreateError::NoAddresses(why));
-    }
     let keyspace = Keyspace {
         id: KeyspaceId(state.next_keyspace),
         name: spec.name.clone(),
@@ -218,7 +215,7 @@ pub(crate) fn create(
         seed: state.seed,
         replicas: spec.replicas,
         hot: spec.hot,
-        content,
+        content: content.filter(|_| spec.kind == KeyspaceKind::Hash),
     };
     let firsts = firsts(&keyspace, &spec)?;
     let ends = firsts.iter().skip(1).map(|next| Match(next.0.saturating_sub(1)));

@@ -4,9 +4,9 @@ use super::CommandError;
 use crate::chains::weights;
 use crate::controller::Controller;
 use crate::decisions::Level;
-use crate::keyspace::{self, Alteration, CreateError, KeyspaceSpec};
+use crate::keyspace::{self, Alteration, CreateError, KeyspaceSpec, NoAddresses};
 use crate::members::{Peer, Standing};
-use cluster::{KeyspaceId, NodeId};
+use cluster::{KeyspaceId, KeyspaceKind, NodeId};
 use machine::Instant;
 use std::cmp::Ordering;
 use std::time::Duration;
@@ -17,6 +17,25 @@ use std::time::Duration;
 const UNHEARD_WAIT: Duration = Duration::from_secs(10);
 
 impl Controller {
+    /// Does as [`create_keyspace`](Self::create_keyspace) for an operator, who is told where its
+    /// keys could have no content addresses though others have: they would be asked for at the
+    /// service address only.
+    ///
+    /// # Errors
+    ///
+    /// Like those.
+    pub fn order_keyspace(
+        &mut self,
+        now: Instant,
+        spec: KeyspaceSpec,
+    ) -> Result<KeyspaceId, CreateError> {
+        let ordered = matches!(spec.kind, KeyspaceKind::Range { .. });
+        match NoAddresses::of(ordered, spec.partitions) {
+            Some(why) if self.config.content.is_some() => Err(CreateError::NoAddresses(why)),
+            Some(_) | None => self.create_keyspace(now, spec),
+        }
+    }
+
     /// Creates a keyspace and places its partitions on every node that can take some: all but
     /// the silent, the forgotten and the departing. It is there for good once
     /// [`Self::durable_revision`] has reached the revision that the map has after this call.

@@ -129,11 +129,11 @@ fn a_keyspace_whose_keys_could_have_no_content_addresses_is_refused_where_keys_h
         (hash("twelve", 12, 1), NoAddresses::Partitions(12), "choose a power of two"),
     ];
     for (spec, why, advice) in cases {
-        let refused = world.controller.create_keyspace(now, spec).unwrap_err();
+        let refused = world.controller.order_keyspace(now, spec).unwrap_err();
         assert_eq!(refused, CreateError::NoAddresses(why));
         assert!(refused.to_string().contains(advice), "{refused}");
     }
-    world.controller.create_keyspace(now, hash("sixteen", 16, 1)).unwrap();
+    world.controller.order_keyspace(now, hash("sixteen", 16, 1)).unwrap();
     let keyspace = world.map().keyspace("sixteen").unwrap().clone();
     assert_eq!((keyspace.content, keyspace.copies_hot_keys()), (content, false));
 }

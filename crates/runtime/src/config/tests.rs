@@ -91,7 +91,7 @@ fn each_mistake_about_content_addresses_is_found() {
     let mut config = with_content();
     config.keyspaces.extend(range());
     let found = config.check().0;
-    assert!(found.iter().any(|it| it.contains("keeps keys in order")), "{found:#?}");
+    assert!(found.iter().any(|it| it.contains("kept in order")), "{found:#?}");
 }
 
 /// The same, with a switch that speaks OpenFlow.

@@ -184,7 +184,7 @@ impl Thread {
             // The answer never comes, which who waits sees at once.
             Mail::Ready(sender) => drop(sender),
             Mail::Create(spec, sender) => {
-                let created = self.controller.create_keyspace(now, spec);
+                let created = self.controller.order_keyspace(now, spec);
                 self.save()?;
                 self.answer_saved(move || drop(sender.try_send(created)));
             }
