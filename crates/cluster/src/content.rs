@@ -2,6 +2,7 @@
 
 use crate::{Keyspace, KeyspaceId, Map, Match, NodeId, Partition};
 use serde::{Deserialize, Serialize};
+use std::fmt;
 use std::net::Ipv6Addr;
 use wire::{ContentClass, Endpoint, ServicePrefix};
 
@@ -13,6 +14,44 @@ pub struct ContentRouting {
     pub prefix: ServicePrefix,
     /// The UDP port of all of them, at which every node and cache receives.
     pub port: u16,
+}
+
+/// Why the keys of a keyspace could have no content addresses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoAddresses {
+    /// They are kept in order.
+    Ordered,
+    /// Its partitions are so many, which is no power of two.
+    Partitions(u32),
+}
+
+impl NoAddresses {
+    /// What speaks against a keyspace with so many partitions at first, if anything does.
+    #[must_use]
+    pub fn of(ordered: bool, partitions: u32) -> Option<Self> {
+        if ordered {
+            Some(Self::Ordered)
+        } else {
+            (!partitions.is_power_of_two()).then_some(Self::Partitions(partitions))
+        }
+    }
+}
+
+impl fmt::Display for NoAddresses {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Ordered => f.write_str(
+                "its keys are kept in order: its partitions are no prefixes of content addresses, \
+                 and keys that differ late would share one; choose kind = \"hash\", or remove \
+                 [content]",
+            ),
+            Self::Partitions(partitions) => write!(
+                f,
+                "it has {partitions} partitions: with [content] choose a power of two, so that \
+                 each is a prefix of content addresses"
+            ),
+        }
+    }
 }
 
 impl Partition {
@@ -50,10 +89,7 @@ impl ContentRouting {
     pub(crate) fn check_keyspace(&self, keyspace: &Keyspace) -> Result<(), String> {
         let Keyspace { id, name, .. } = keyspace;
         if keyspace.is_ordered() {
-            return Err(format!(
-                "keyspace {name:?} keeps keys in order: keys that differ late would have one \
-                 content address, and its partitions no prefixes"
-            ));
+            return Err(format!("keyspace {name:?}: {}", NoAddresses::Ordered));
         }
         match self.prefix.keyspace(id.0) {
             Some(_) => Ok(()),

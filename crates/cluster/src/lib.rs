@@ -30,7 +30,7 @@ pub use cache::{
     cache_shard_of,
 };
 pub use clock::{ClockAhead, ClockOrder};
-pub use content::ContentRouting;
+pub use content::{ContentRouting, NoAddresses};
 pub use fence::{Fence, Standby};
 pub use hot::{
     Delegation, HotCount, HotEntry, HotKey, HotOrder, HotPolicy, KeyName, Selection, bank,

@@ -90,7 +90,7 @@ pub struct ContentReport {
     pub rules: u64,
     /// Entries that it lacks still.
     pub pending: u64,
-    /// Entries that it has refused, as it does when its table is full. Requests to them go where a
+    /// Entries that it has refused, mostly because its table is full. Requests to them go where a
     /// shorter prefix leads: to nodes.
     pub refused: u64,
     /// Partitions that no prefix can lead to: requests about them go to the service address.

@@ -3,8 +3,8 @@
 
 use crate::saved::Saved;
 use cluster::{
-    ContentRouting, Epoch, HotPolicy, Keyspace, KeyspaceId, KeyspaceKind, Match, Member, NodeId,
-    Partition,
+    ContentRouting, Epoch, HotPolicy, Keyspace, KeyspaceId, KeyspaceKind, Match, Member,
+    NoAddresses, NodeId, Partition,
 };
 use cluster::{MapError, PartitionId};
 use machine::Instant;
@@ -149,44 +149,6 @@ impl fmt::Display for CreateError {
 }
 
 impl std::error::Error for CreateError {}
-
-/// Why the keys of a keyspace could have no content addresses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NoAddresses {
-    /// They are kept in order.
-    Ordered,
-    /// Its partitions are so many, which is no power of two.
-    Partitions(u32),
-}
-
-impl NoAddresses {
-    /// What speaks against a keyspace with so many partitions at first, if anything does.
-    #[must_use]
-    pub fn of(ordered: bool, partitions: u32) -> Option<Self> {
-        if ordered {
-            Some(Self::Ordered)
-        } else {
-            (!partitions.is_power_of_two()).then_some(Self::Partitions(partitions))
-        }
-    }
-}
-
-impl fmt::Display for NoAddresses {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Ordered => f.write_str(
-                "its keys are kept in order: its partitions are no prefixes of content addresses, \
-                 and keys that differ late would share one; choose kind = \"hash\", or remove \
-                 [content]",
-            ),
-            Self::Partitions(partitions) => write!(
-                f,
-                "it has {partitions} partitions: with [content] choose a power of two, so that \
-                 each is a prefix of content addresses"
-            ),
-        }
-    }
-}
 
 /// What to do where caches are to hold hot keys, and there is none.
 pub(crate) const NO_CACHES: &str = "there is no cache to hold its hot keys: add a [[cache]] to the \

@@ -66,7 +66,7 @@ pub use config::{
 pub use controller::Controller;
 pub use decisions::{DECISIONS_MAX, Decision};
 pub use hot::{HOT_DECISIONS_MAX, HotAction, HotDecision, HotEffect, HotNews, WhyCopied};
-pub use keyspace::{Alteration, CreateError, KeyspaceSpec, NoAddresses, PARTITIONS};
+pub use keyspace::{Alteration, CreateError, KeyspaceSpec, PARTITIONS};
 pub use placement::{
     Change as PlacementChange, Cut, NodeBurden, PartitionRate, PlacementDecision, PlacementStatus,
     Purpose,

@@ -83,10 +83,9 @@ impl Args {
         };
         let hot = self.ask_hot(shared, keyspace, keyspace.keyhash(&key))?;
         let cache = self.ask_cache(shared, keyspace, keyspace.keyhash(&key));
-        let fate = match keyspace.hot.caches() && keyspace.copies_hot_keys() {
-            true => Some(Fate::of(&admin.status()?.hot, (keyspace.id, &key), cache)),
-            false => None,
-        };
+        let either = keyspace.hot.caches() && keyspace.copies_hot_keys();
+        let status = either.then(|| admin.status()).transpose()?;
+        let fate = status.map(|it| Fate::of(&it.hot, (keyspace.id, &key), cache));
         let kernel = asked.as_ref().map(|said| kernel::Comparison::new(&found, said, map.revision));
         let way = Way { map: &map, keyspace, key: &key, found: &found };
         if shared.json {

@@ -316,7 +316,7 @@ fn content_in_words(content: &ContentReport) -> String {
     );
     let rest = [
         (*pending, "to come"),
-        (*refused, "refused, as its table is full"),
+        (*refused, "refused, the log says why"),
         (*unroutable, "partitions without a prefix, whose keys go by the service address"),
     ];
     for (count, what) in rest.into_iter().filter(|(count, _)| *count > 0) {

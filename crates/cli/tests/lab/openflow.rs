@@ -106,14 +106,9 @@ impl Bridged {
         all.filter(|(labels, _)| labels.contains(label)).map(|(_, count)| count).sum()
     }
 
-    fn pid(&self, host: &str) -> String {
-        let processes = self.lab.ready["processes"].as_array().unwrap();
-        processes.iter().find(|it| it["host"] == host).unwrap()["pid"].to_string()
-    }
-
     /// Kills a process that the lab has started.
     fn kill(&self, host: &str) {
-        signal(&self.pid(host), "-KILL");
+        signal(&self.lab.pid(host), "-KILL");
     }
 
     fn spawn(&self, program: &str, words: &[&str]) -> Switch {

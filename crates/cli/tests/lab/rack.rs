@@ -81,6 +81,12 @@ impl Lab {
         Self(lab)
     }
 
+    /// The process id of what the lab has started on a host, or as a part of its switch.
+    pub(crate) fn pid(&self, host: &str) -> String {
+        let processes = self.ready["processes"].as_array().unwrap();
+        processes.iter().find(|it| it["host"] == host).unwrap()["pid"].to_string()
+    }
+
     /// Runs a command on the host of this client.
     pub(crate) fn run(&self, client: u16, command: &[&str]) -> Ran {
         let client = client.to_string();

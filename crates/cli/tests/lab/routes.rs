@@ -138,13 +138,7 @@ impl Routed {
 
     /// Kills the switch that the lab has started.
     pub(crate) fn kill_switch(&self) {
-        signal(&self.switch_pid(), "-KILL");
-    }
-
-    fn switch_pid(&self) -> String {
-        let processes = self.lab.ready["processes"].as_array().unwrap();
-        let switch = processes.iter().find(|it| it["host"] == "sw").unwrap();
-        switch["pid"].to_string()
+        signal(&self.lab.pid("sw"), "-KILL");
     }
 
     /// Another switch's process, where the first one was.

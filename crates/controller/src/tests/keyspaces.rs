@@ -2,8 +2,8 @@
 
 use super::member::content_on;
 use super::world::{World, config, hash, node};
-use crate::{ControllerConfig, CreateError, KeyspaceSpec, MemberState, NoAddresses, SwitchStatus};
-use cluster::{Capabilities, ContentRouting, KeyspaceKind, Member, NodeId};
+use crate::{ControllerConfig, CreateError, KeyspaceSpec, MemberState, SwitchStatus};
+use cluster::{Capabilities, ContentRouting, KeyspaceKind, Member, NoAddresses, NodeId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 

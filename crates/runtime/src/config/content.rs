@@ -1,8 +1,7 @@
 //! What content addresses ask of a cluster.
 
 use super::{CacheSection, Config, KeyspaceForm, KeyspaceSection, NodeSection};
-use cluster::ContentRouting;
-use controller::NoAddresses;
+use cluster::{ContentRouting, NoAddresses};
 use std::net::{IpAddr, SocketAddr};
 
 pub(super) fn check_content(config: &Config, found: &mut Vec<String>) {
