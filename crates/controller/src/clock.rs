@@ -22,8 +22,8 @@ pub(crate) const FOLLOW_MAX: Duration = Duration::from_secs(10);
 /// 0.05 %, the most that NTP slews by.
 const FOLLOW_PART: u64 = 2_000;
 
-/// How long most of the nodes are waited for, if only some answer and none of these was told the
-/// time. Without any nobody serves, and there is no hurry.
+/// How long most of the nodes are waited for, and for answers that come soon enough to be exact, if
+/// only some answer. Without any nobody serves, and there is no hurry.
 const WAIT_MAX: Duration = Duration::from_secs(5);
 
 /// The cluster's clock, as one controller keeps it.
@@ -31,6 +31,8 @@ const WAIT_MAX: Duration = Duration::from_secs(5);
 pub(crate) struct ClusterClock {
     /// How far it is ahead of the controller's; `None` until that is known.
     ahead: Option<ClockAhead>,
+    /// What it is by a node that was told the time, but whose own clock is known but roughly.
+    rough: Option<ClockAhead>,
     /// Since when nodes are waited for that may know, and how long the controller is patient with
     /// one that does not answer.
     since: Instant,
@@ -40,7 +42,7 @@ pub(crate) struct ClusterClock {
 
 impl ClusterClock {
     pub(crate) fn new(now: Instant, patience: Duration) -> Self {
-        Self { ahead: None, since: now, patience, followed_at: now }
+        Self { ahead: None, rough: None, since: now, patience, followed_at: now }
     }
 
     /// When to look again whether the time is known, if it is not.
@@ -87,9 +89,13 @@ impl ClusterClock {
             && !self.is_known()
             && !mutant.is(Mutant::TimeByController)
         {
-            self.know(now, ClockAhead(sample.ahead.0.saturating_add(ahead.0)), members);
-            let saw = format!("{member} knows what time it is in the cluster");
-            decisions.note(now, Level::Usual, saw, "go by that", "");
+            let ahead = ClockAhead(sample.ahead.0.saturating_add(ahead.0));
+            self.rough.get_or_insert(ahead);
+            if sample.is_exact() {
+                self.know(now, ahead, members);
+                let saw = format!("{member} knows what time it is in the cluster");
+                decisions.note(now, Level::Usual, saw, "go by that", "");
+            }
         }
         self.look(now, members, mutant);
         let Some(off) = self.behind(&sample).filter(|off| is_far(*off)) else { return };
@@ -102,18 +108,22 @@ impl ClusterClock {
     /// Finds out what time it is, if it is time for that, and follows the clocks of most.
     pub(crate) fn look(&mut self, now: Instant, members: &mut Members, mutant: MaybeMutant) {
         let Some(ahead) = self.ahead else {
-            let (nodes, heard) = members.nodes().fold((0, 0), |(nodes, heard), (_, peer)| {
-                (nodes + 1, heard + usize::from(peer.clock.is_some()))
-            });
+            let (mut nodes, mut heard, mut exact) = (0, 0, 0);
+            for (_, peer) in members.nodes() {
+                nodes += 1;
+                heard += usize::from(peer.clock.is_some());
+                exact += usize::from(peer.clock.is_some_and(|it| it.is_exact()));
+            }
             let waited = now.since(self.since);
             if mutant.is(Mutant::TimeByController) {
                 return self.know(now, ClockAhead::default(), members);
             }
-            let enough = heard == nodes
-                || heard * 2 >= nodes && waited >= self.patience
+            let enough = exact == nodes
+                || exact * 2 >= nodes && waited >= self.patience
                 || heard > 0 && waited >= WAIT_MAX;
             if enough {
-                self.know(now, middle(members), members);
+                let ahead = self.rough.unwrap_or_else(|| middle(members));
+                self.know(now, ahead, members);
             }
             return;
         };
@@ -139,7 +149,9 @@ impl ClusterClock {
 fn middle(members: &Members) -> ClockAhead {
     // The one that is being heard may be said to answer only after this.
     let answering = members.iter().filter(|(_, peer)| peer.contact != Contact::Silent);
-    let clocks = answering.filter_map(|(_, peer)| Some(peer.clock?.ahead));
+    let samples: Vec<Sample> = answering.filter_map(|(_, peer)| peer.clock).collect();
+    let any_exact = samples.iter().any(Sample::is_exact);
+    let clocks = samples.iter().filter(|it| it.is_exact() || !any_exact).map(|it| it.ahead);
     let mut clocks: Vec<ClockAhead> = clocks.chain([ClockAhead::default()]).collect();
     clocks.sort_unstable();
     clocks.get((clocks.len() - 1) / 2).copied().unwrap_or_default()

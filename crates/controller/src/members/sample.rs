@@ -8,6 +8,10 @@ use std::time::Duration;
 /// differ in rate by at most some 1 %.
 const AGE_PART: u32 = 100;
 
+/// What a sample may be wrong by that is good enough to know the time by. Answers take this long
+/// only where packets had to wait, as they do at the first contact.
+const EXACT_MAX: Duration = Duration::from_millis(10);
+
 /// How a member's clock was found to differ from the controller's.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sample {
@@ -23,6 +27,11 @@ impl Sample {
     pub(super) fn new(asked: Instant, heard: Instant, said: Instant) -> Self {
         let error = heard.since(asked) / 2;
         Self { ahead: ClockAhead::of(said, asked + error), error, at: heard }
+    }
+
+    /// Whether it is good enough to know the time by.
+    pub(crate) fn is_exact(&self) -> bool {
+        self.error <= EXACT_MAX
     }
 
     /// Whether it says more than an older one.

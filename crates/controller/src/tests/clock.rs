@@ -157,3 +157,63 @@ fn a_controller_that_was_stopped_does_not_take_the_time_from_answers_that_waited
     let (apart, time) = times(&world, 2);
     assert!(apart <= 1 && time.abs_diff(right(&world)) <= 2, "{apart} {time}");
 }
+
+/// Nodes answer what they are asked at once, but the answers need so long.
+fn answer_late(world: &mut World, by: Duration) {
+    world.save();
+    let orders: Vec<_> = std::iter::from_fn(|| world.controller.poll_order()).collect();
+    let reports: Vec<_> = orders
+        .into_iter()
+        .filter_map(|(member, order)| Some((member, world.obey(member, &order)?)))
+        .collect();
+    world.now = world.now + by;
+    for (member, report) in reports {
+        world.controller.handle_report(world.now, member, report);
+    }
+}
+
+#[test]
+fn nobody_goes_by_answers_that_took_long_while_better_ones_may_come() {
+    let untold = World::new(3, 1);
+    let mut told = world_with(&[0, 2, 0]);
+    told.restart(told.config.clone());
+    for mut world in [untold, told] {
+        let silent = Duration::from_secs(3);
+        world.now = world.now + silent;
+        answer_late(&mut world, Duration::from_millis(190));
+        assert!(!world.controller.knows_the_time(), "by answers that are 95 ms off");
+        world.live_for(Duration::from_secs(2));
+        let (apart, time) = times(&world, 3);
+        assert!(apart <= 1 && time.abs_diff(right(&world)) <= 1, "{apart} {time}");
+    }
+}
+
+#[test]
+fn where_all_answers_take_long_the_time_is_known_after_five_seconds() {
+    for told in [false, true] {
+        let mut world = World::new(3, 1);
+        if told {
+            // Clocks were set since, which shows what the time is gone by.
+            world = world_with(&[0, 0, 0]);
+            for id in 0..3 {
+                let it = world.member(node(id));
+                it.clock_set_ms += HOUR_MS;
+                it.clock_told.as_mut().unwrap().0 -= HOUR_MS * 1_000_000;
+            }
+            world.restart(world.config.clone());
+        }
+        let began = world.now;
+        let by = Duration::from_millis(60);
+        while !world.controller.knows_the_time() {
+            world.controller.handle_timeout(world.now);
+            answer_late(&mut world, by);
+        }
+        let took = world.now.since(began);
+        let usual = Duration::from_secs(5)..Duration::from_millis(5_500);
+        assert!(usual.contains(&took), "{took:?}");
+        world.live_for(Duration::from_secs(1));
+        let (apart, time) = times(&world, 3);
+        let error = u64::try_from(by.as_millis()).unwrap();
+        assert!(apart <= 1 && time.abs_diff(right(&world)) <= error, "{told}: {apart} {time}");
+    }
+}
