@@ -9,6 +9,11 @@
 //!   host m  10.77.m.2 ── eth0 ═══ v<m> ──┘
 //! ```
 //!
+//! Where keys have addresses (content routing), all of it is IPv6: host n has fd78:0:0:n::2. The
+//! router is a host then, that of the first switch: its routes lead to nodes and caches, which take
+//! the addresses of keys as their own. If a bridge does that, what the cables meet in is its ports,
+//! and host n is fd78::n of one network.
+//!
 //! The namespaces have no names: each is there as long as the thread that made it, or a process
 //! that this thread started. Those processes are killed by the kernel when the thread ends. So
 //! nothing is left behind, however the test ends.
@@ -16,16 +21,22 @@
 //! Where namespaces are not allowed, hosts are addresses of the loopback interface. Their links
 //! cannot fail.
 
+mod plan;
+
 use crate::links::{self, Link};
 use crate::place::Place;
+use crate::plane::Plane;
 use crate::tool;
 use anyhow::{Context, Result};
 use nix::sched::{CloneFlags, unshare};
 use nix::unistd::gettid;
+use plan::{Cable, Plan, ROUTER, port};
 use std::collections::BTreeMap;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
+
+pub use plan::{INTERFACE, mac_of, port_of};
 
 /// All hosts, and the router between them if they have networks of their own.
 #[derive(Debug)]
@@ -36,42 +47,43 @@ pub struct Hosts {
     plan: Plan,
 }
 
-/// The first two bytes of all addresses.
-#[derive(Clone, Copy, Debug)]
-struct Plan([u8; 2]);
-
-impl Plan {
-    fn address(self, place: Place, last: u8) -> Ipv4Addr {
-        let Self([first, second]) = self;
-        Ipv4Addr::new(first, second, place.number(), last)
-    }
-
-    fn host(self, place: Place) -> Ipv4Addr {
-        self.address(place, 2)
-    }
-
-    fn gateway(self, place: Place) -> Ipv4Addr {
-        self.address(place, 1)
-    }
-}
-
 impl Hosts {
     /// Hosts with networks of their own, or else on the loopback interface.
     pub fn new(places: &[Place]) -> Self {
-        match start_router() {
-            Ok(router) => Self::networked(router, places),
+        match start_router(Plan::V4([10, 77])) {
+            Ok(router) => Self::networked(router, places, Plan::V4([10, 77])),
             Err(why) => Self::without_links(places, format!("{why:#}")),
         }
     }
 
-    fn networked(router: Host, places: &[Place]) -> Self {
-        let plan = Plan([10, 77]);
+    /// Hosts for keys that have addresses, with networks of their own.
+    ///
+    /// # Errors
+    ///
+    /// If there can be none.
+    ///
+    /// # Panics
+    ///
+    /// If keys have no addresses on this plane.
+    pub fn for_content(places: &[Place], plane: Plane) -> Result<Self> {
+        assert!(plane.has_content(), "{} has no addresses of keys", plane.name());
+        let plan = if plane.has_bridge() { Plan::Bridged } else { Plan::Routed };
+        Ok(Self::networked(start_router(plan)?, places, plan))
+    }
+
+    fn networked(router: Host, places: &[Place], plan: Plan) -> Self {
+        let link = |host: &Host, place: Place| {
+            connect(&router, host, place, plan).unwrap_or_else(|why| panic!("{place}: {why:#}"));
+        };
         let start = |place: &Place| {
             let host = Host::start(&place.to_string(), true).expect("the router has one, too");
-            connect(&router, &host, *place, plan).unwrap_or_else(|why| panic!("{place}: {why:#}"));
+            link(&host, *place);
             (*place, host)
         };
-        let hosts = places.iter().map(start).collect();
+        if plan.is_bridged() {
+            link(&router, ROUTER);
+        }
+        let hosts = places.iter().filter(|place| !plan.is_router(**place)).map(start).collect();
         Self { hosts, router: Ok(router), plan }
     }
 
@@ -83,7 +95,7 @@ impl Hosts {
     fn without_links(places: &[Place], why: String) -> Self {
         // Two runs at once should not meet.
         let second = std::process::id() % 250 + 2;
-        let plan = Plan([127, u8::try_from(second).expect("below 252")]);
+        let plan = Plan::V4([127, u8::try_from(second).expect("below 252")]);
         let start = |place: &Place| {
             let host = Host::start(&place.to_string(), false).expect("a thread");
             (*place, host)
@@ -115,7 +127,8 @@ impl Hosts {
 
     /// All hosts.
     pub fn places(&self) -> Vec<Place> {
-        self.hosts.keys().copied().collect()
+        let router = self.plan.is_router(ROUTER).then_some(ROUTER);
+        router.into_iter().chain(self.hosts.keys().copied()).collect()
     }
 
     /// This port of this host.
@@ -125,55 +138,65 @@ impl Hosts {
 
     /// The host, to run something there.
     pub fn host(&self, place: Place) -> &Host {
+        if let Some(router) = self.router.as_ref().ok().filter(|_| self.plan.is_router(place)) {
+            return router;
+        }
         self.hosts.get(&place).unwrap_or_else(|| panic!("there is no {place}"))
     }
 
     /// From now on exactly these links are bad.
     pub fn set_links(&self, links: &[Link]) {
         let Ok(router) = &self.router else { return };
-        let rules = links::rules(links, |place| self.plan.host(place));
-        let set = router.run(move || tool::run("nft", &["-f", "-"], &rules));
-        set.unwrap_or_else(|why| panic!("the links cannot be set: {why:#}"));
+        let set = |host: &Host, rules: String| {
+            let set = host.run(move || tool::run("nft", &["-f", "-"], &rules));
+            set.unwrap_or_else(|why| panic!("the links cannot be set: {why:#}"));
+        };
+        if !self.plan.is_bridged() {
+            return set(router, links::rules(links, |place| self.plan.side(place)));
+        }
+        // Packets that a process switches pass no rules of the kernel on their way.
+        for place in self.places() {
+            let to_it = links.iter().filter(|link| link.to == place);
+            set(self.host(place), links::rules_at_the_end(to_it, mac_of));
+        }
     }
 }
 
-/// The namespace that routes; or why there cannot be one.
-fn start_router() -> Result<Host> {
+/// The namespace that the links of all hosts meet in; or why there cannot be one.
+fn start_router(plan: Plan) -> Result<Host> {
     let router = Host::start("router", true)?;
-    let table = links::table();
     router.run(move || {
-        tool::ip(&[], "link set lo up\n")?;
-        tool::run("nft", &["-f", "-"], &table)?;
+        let lines = plan.of_the_router();
+        tool::ip(&[], &lines)?;
+        tool::run("nft", &["-f", "-"], &links::table())?;
         // What this file is depends on who opens it: here it belongs to the router.
-        std::fs::write("/proc/sys/net/ipv4/ip_forward", "1").context("cannot forward")
+        let set = plan.forwards().map_or(Ok(()), |path| std::fs::write(path, "1"));
+        set.context("cannot forward")
     })?;
     Ok(router)
 }
 
-/// The router's end of a host's cable.
-fn port(place: Place) -> String {
-    format!("v{}", place.number())
-}
-
-/// The host's end.
-pub const INTERFACE: &str = "eth0";
-
 fn connect(router: &Host, host: &Host, place: Place, plan: Plan) -> Result<()> {
-    let (port, far_end) = (port(place), host.namespace());
-    let (address, gateway) = (plan.host(place), plan.gateway(place));
-    let there = format!(
-        "link add {port} type veth peer name {INTERFACE} netns {far_end}\n\
-         address add {gateway}/24 dev {port}\n\
-         link set {port} up\n"
-    );
-    router.run(move || tool::ip(&[], &there))?;
-    let here = format!(
-        "link set lo up\n\
-         address add {address}/24 dev {INTERFACE}\n\
-         link set {INTERFACE} up\n\
-         route add default via {gateway}\n"
-    );
-    host.run(move || tool::ip(&[], &here))
+    let Cable { at_the_router, at_the_host } = plan.cable(place, &host.namespace);
+    let port = plan.is_bridged().then(|| port(place));
+    router.run(move || {
+        tool::ip(&[], &at_the_router)?;
+        // It is the bridge's: this kernel is no host behind it.
+        let path = port.map(|port| format!("/proc/sys/net/ipv6/conf/{port}/disable_ipv6"));
+        path.map_or(Ok(()), |path| std::fs::write(path, "1")).context("cannot set up a port")
+    })?;
+    let is_router = std::ptr::eq(router, host);
+    host.run(move || {
+        tool::ip(&[], &at_the_host)?;
+        if !plan.is_bridged() {
+            return Ok(());
+        }
+        if !is_router {
+            tool::run("nft", &["-f", "-"], &links::table())?;
+        }
+        // A bridge gets packets as they are when they leave, and sums nothing up.
+        tool::run("ethtool", &["-K", INTERFACE, "tx", "off"], "")
+    })
 }
 
 type Job = Box<dyn FnOnce() + Send>;
@@ -207,10 +230,6 @@ impl Host {
         let namespace =
             namespace.context("network namespaces are not allowed here; run the tests as root")?;
         Ok(Self { jobs: Some(jobs), thread: Some(thread), namespace })
-    }
-
-    fn namespace(&self) -> &str {
-        &self.namespace
     }
 
     /// Runs this on the host, and waits for it.

@@ -3,7 +3,7 @@
 
 use crate::cluster::Cluster;
 use crate::guard::Guard;
-use crate::openvswitch::{OpenVSwitch, Part};
+use crate::openvswitch::{self, OpenVSwitch, Part};
 use crate::process::{self, Plan, Process};
 use crate::rack::{LabHost, name_option};
 use crate::ready::{self, Progress};
@@ -96,8 +96,9 @@ impl Lab {
         tell(&format!("{} hosts are linked", self.state.namespaces.len()));
         if self.cluster.plane.has_bridge() {
             let bridge = OpenVSwitch::new(&path)?;
-            self.run_part(bridge.database()?, !stays)?;
-            self.run_part(bridge.switch(&self.cluster.rack)?, !stays)?;
+            self.run_part(bridge.database(), !stays)?;
+            bridge.add_bridge(&openvswitch::ports(&self.cluster.rack))?;
+            self.run_part(bridge.switch(), !stays)?;
         }
         for (place, mut arguments) in self.roles() {
             arguments.extend(["--config".to_owned(), config.display().to_string()]);

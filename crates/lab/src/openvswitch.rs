@@ -1,14 +1,15 @@
-//! An Open vSwitch that links the hosts of a rack: its two processes, in the switch's namespace,
-//! with everything of theirs in the directory of the lab. Packets are switched in its process, so
-//! that the kernel needs no module.
+//! An Open vSwitch that links the hosts of a cluster: its two processes, in the switch's namespace,
+//! with everything of theirs in a directory. Packets are switched in its process, so that the
+//! kernel needs no module.
 
-use crate::process::pause;
+use crate::process::{pause, tied};
 use crate::rack::{LabHost, Rack};
 use crate::tool::run_with;
 use anyhow::{Context, Result, bail};
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::Duration;
 
 /// What the bridge is called.
@@ -19,13 +20,24 @@ pub const DATABASE: &str = "ovsdb";
 /// See [`DATABASE`].
 pub const SWITCH: &str = "ovs";
 
+/// The programs that all of this takes.
+pub const PROGRAMS: [&str; 4] = ["ovsdb-tool", "ovsdb-server", "ovs-vswitchd", "ovs-vsctl"];
+
 /// Where switches that speak OpenFlow expect their controllers.
 pub const PORT: u16 = 6653;
 
 /// What a Debian package has installed.
 const SCHEMA: &str = "/usr/share/openvswitch/vswitch.ovsschema";
 
-/// The number of the port that leads to a host; those of Open vSwitch begin with 1.
+/// A port: its number, from 1, and the interface that it is.
+pub type Port = (u32, String);
+
+/// Those of a rack.
+pub fn ports(rack: &Rack) -> Vec<Port> {
+    (1..).zip(rack.places().map(LabHost::port)).collect()
+}
+
+/// The number of the port of a rack that leads to a host.
 pub fn port_of(rack: &Rack, place: LabHost) -> Option<u32> {
     (1..).zip(rack.places()).find(|(_, it)| *it == place).map(|(number, _)| number)
 }
@@ -49,12 +61,36 @@ pub struct Part {
     pub variables: Vec<(&'static str, PathBuf)>,
 }
 
+impl Part {
+    /// What starts it; killed when the thread that starts it ends.
+    pub fn command(&self) -> Command {
+        let mut command = tied(Path::new(self.program));
+        command.args(&self.arguments);
+        command.envs(self.variables.iter().map(|(name, value)| (name, value)));
+        command
+    }
+}
+
 impl OpenVSwitch {
-    /// In a directory that is made.
+    /// One that knows nothing yet, in a directory that is made.
+    ///
+    /// # Errors
+    ///
+    /// If that is not possible.
     pub fn new(lab: &Path) -> Result<Self> {
         let folder = lab.join("openvswitch");
         fs::create_dir_all(&folder).context("cannot create a directory for Open vSwitch")?;
-        Ok(Self { folder })
+        let bridge = Self { folder };
+        bridge.run("ovsdb-tool", &["create", &bridge.database_file(), SCHEMA])?;
+        Ok(bridge)
+    }
+
+    fn database_file(&self) -> String {
+        self.path("conf.db")
+    }
+
+    fn socket(&self) -> String {
+        self.path("db.sock")
     }
 
     fn path(&self, name: &str) -> String {
@@ -78,18 +114,20 @@ impl OpenVSwitch {
         Part { name, program, arguments, variables: self.variables() }
     }
 
-    /// The process to start first. What there is for it to say is written before.
-    pub fn database(&self) -> Result<Part> {
-        let file = self.path("conf.db");
-        self.run("ovsdb-tool", &["create", &file, SCHEMA])?;
-        let remote = format!("--remote=punix:{}", self.path("db.sock"));
-        Ok(self.part(DATABASE, "ovsdb-server", &[file, remote]))
+    /// The process to start first.
+    pub fn database(&self) -> Part {
+        let remote = format!("--remote=punix:{}", self.socket());
+        self.part(DATABASE, "ovsdb-server", &[self.database_file(), remote])
     }
 
-    /// The one to start then: a bridge of the rack's ports, whose controller is this port of the
-    /// namespace.
-    pub fn switch(&self, rack: &Rack) -> Result<Part> {
-        let socket = self.path("db.sock");
+    /// Says, once that runs, that there is a bridge of these ports, whose controller is at a port
+    /// of the namespace.
+    ///
+    /// # Errors
+    ///
+    /// If it does not run.
+    pub fn add_bridge(&self, ports: &[Port]) -> Result<()> {
+        let socket = self.socket();
         let there = (0..START_WAIT.as_millis() / LOOK_INTERVAL.as_millis()).any(|_| {
             pause(LOOK_INTERVAL);
             Path::new(&socket).exists()
@@ -98,21 +136,24 @@ impl OpenVSwitch {
             bail!("ovsdb-server does not start");
         }
         let database = format!("--db=unix:{socket}");
-        let words = format!("{database} --no-wait{}", bridge(rack));
-        self.run("ovs-vsctl", &words.split_whitespace().collect::<Vec<_>>())?;
-        Ok(self.part(SWITCH, "ovs-vswitchd", &[format!("unix:{socket}")]))
+        let words = format!("{database} --no-wait{}", bridge(ports));
+        self.run("ovs-vsctl", &words.split_whitespace().collect::<Vec<_>>())
+    }
+
+    /// The process to start then.
+    pub fn switch(&self) -> Part {
+        self.part(SWITCH, "ovs-vswitchd", &[format!("unix:{}", self.socket())])
     }
 }
 
 /// What `ovs-vsctl` is told, so that all is there when the switch starts.
-fn bridge(rack: &Rack) -> String {
+fn bridge(ports: &[Port]) -> String {
     let mut words = format!(
         " -- add-br {BRIDGE} -- set bridge {BRIDGE} datapath_type=netdev fail_mode=secure \
          -- set-controller {BRIDGE} tcp:127.0.0.1:{PORT} \
          -- set controller {BRIDGE} connection-mode=out-of-band max_backoff=1000"
     );
-    for (number, place) in (1..).zip(rack.places()) {
-        let port = place.port();
+    for (number, port) in ports {
         write!(
             words,
             " -- add-port {BRIDGE} {port} -- set interface {port} ofport_request={number}"
@@ -134,7 +175,7 @@ mod tests {
     fn each_host_has_the_port_that_the_bridge_is_told() {
         let rack = Rack { lab: "lab".into(), nodes: 2, caches: 1, clients: 1 };
         assert_eq!(port_of(&rack, LabHost::Switch), Some(1));
-        let words = bridge(&rack);
+        let words = bridge(&ports(&rack));
         for place in rack.places() {
             let port = port_of(&rack, place).expect("it is in the rack");
             let says = format!("interface {} ofport_request={port}", place.port());

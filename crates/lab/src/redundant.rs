@@ -1,9 +1,12 @@
 //! A cluster of processes whose switch and controller stand twice, or whose controllers are several
 //! with an etcd, each role on a host of its own, and what an operator or a disaster does to them.
 
+mod bridge;
 pub mod etcd;
 
+use crate::cluster::content;
 use crate::hosts::{Hosts, INTERFACE};
+use crate::openvswitch::OpenVSwitch;
 use crate::place::Place;
 use crate::plane::Plane;
 use crate::process::{Running, last_lines, tied, without_settings};
@@ -68,6 +71,9 @@ pub struct Spec {
 /// What a process is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Role {
+    /// What knows how the bridge is that links the hosts, and the process that is the bridge.
+    BridgeDatabase,
+    Bridge,
     /// A switch, by its position in the configuration.
     Switch(u8),
     /// A member of the etcd of the controllers.
@@ -85,6 +91,8 @@ pub enum Role {
 impl fmt::Display for Role {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::BridgeDatabase => f.write_str("bridge-database"),
+            Self::Bridge => f.write_str("bridge"),
             Self::Switch(index) => write!(f, "switch-{index}"),
             Self::Etcd(index) => write!(f, "etcd-{index}"),
             Self::Controller(index) => write!(f, "controller-{index}"),
@@ -99,6 +107,19 @@ impl fmt::Display for Role {
 /// key lies.
 pub fn shards(node: u8) -> u8 {
     1 + node % 2
+}
+
+impl Spec {
+    /// The same where keys may have addresses: then it is one.
+    fn shards_of(&self, node: u8) -> u8 {
+        if self.plane.has_content() { 1 } else { shards(node) }
+    }
+
+    /// Where a switch forwards. Where keys have addresses, one of them keeps the router's routes,
+    /// or the bridge's flows.
+    fn plane_of(&self, switch: u8) -> Plane {
+        if self.plane.has_content() && switch > 0 { Plane::User } else { self.plane }
+    }
 }
 
 const SERVICE: u16 = 7700;
@@ -119,6 +140,8 @@ pub struct Cluster {
     started: u32,
     spec: Spec,
     hosts: Hosts,
+    /// What links them, if it is a bridge.
+    bridge: Option<OpenVSwitch>,
     dir: PathBuf,
 }
 
@@ -140,6 +163,7 @@ impl Cluster {
     /// The host on which it runs.
     pub fn place(&self, role: Role) -> Place {
         match role {
+            Role::BridgeDatabase | Role::Bridge => Place::Switch(0),
             Role::Switch(index) => Place::Switch(index),
             Role::Controller(index) => self.spec.controllers.place(index),
             Role::Etcd(index) => Place::Site(index),
@@ -160,12 +184,16 @@ impl Cluster {
             hosts.prepare_for_xdp(&[Place::Switch(0), Place::Switch(1)]);
         }
         let dir = dir.to_owned();
-        let mut cluster = Self { processes: BTreeMap::new(), started: 0, spec, hosts, dir };
+        let bridge = spec.plane.has_bridge().then(|| OpenVSwitch::new(&dir)).transpose()?;
+        let mut cluster = Self { processes: BTreeMap::new(), started: 0, spec, hosts, bridge, dir };
         fs::create_dir_all(cluster.logs()).context("cannot make a directory for logs")?;
         let config = cluster.config();
         fs::write(cluster.dir.join(CONFIG), config).context("cannot write cluster.toml")?;
         for role in cluster.roles() {
             cluster.revive(role)?;
+            if let (Role::BridgeDatabase, Some(bridge)) = (role, &cluster.bridge) {
+                bridge.add_bridge(&bridge::ports(&cluster.hosts))?;
+            }
         }
         Ok(cluster)
     }
@@ -176,17 +204,23 @@ impl Cluster {
             Controllers::Pair => 0,
             Controllers::Sites(count) => count,
         };
+        let bridge = self.bridge.iter().flat_map(|_| [Role::BridgeDatabase, Role::Bridge]);
         let etcds = (0..etcds).map(Role::Etcd);
         let controllers = (0..self.spec.controllers.count()).map(Role::Controller);
         let switches = [Role::Switch(0), Role::Switch(1)];
         let nodes = (1..=self.spec.nodes).map(Role::Node);
         let caches = (1..=self.spec.caches).map(Role::Cache);
-        etcds.chain(controllers).chain(switches).chain(nodes).chain(caches).collect()
+        bridge.chain(etcds).chain(controllers).chain(switches).chain(nodes).chain(caches).collect()
     }
 
     /// Its hosts.
     pub fn hosts(&self) -> &Hosts {
         &self.hosts
+    }
+
+    /// Where it forwards.
+    pub fn plane(&self) -> Plane {
+        self.spec.plane
     }
 
     /// How many caches there are.
@@ -248,6 +282,10 @@ impl Cluster {
     fn config(&self) -> String {
         let Spec { of_switches, of_controllers, of_nodes, keyspaces, .. } = &self.spec;
         let mut text = "[cluster]\nseed = 7\n".to_owned();
+        if self.spec.plane.has_content() {
+            let prefix = content();
+            text.push_str(&format!("\n[content]\nprefix = \"{prefix}\"\nport = {LISTEN}\n"));
+        }
         let mut add = |part: fmt::Arguments<'_>| {
             text.write_fmt(part).expect("strings take everything");
         };
@@ -256,12 +294,16 @@ impl Cluster {
             add(format_args!(
                 "\n[[switch]]\nservice = \"{service}\"\nadmin = \"{admin}\"\n{of_switches}\n"
             ));
+            if self.spec.plane_of(index).has_bridge() {
+                add(format_args!("{}", bridge::openflow(&self.hosts)));
+            }
         }
         let controllers = self.of_controllers();
         add(format_args!("\n[controller]\n{controllers}{of_controllers}\n"));
         for id in 1..=self.spec.nodes {
             let at = |port| self.hosts.at(Place::Node(id), port);
-            let (listen, admin, data, shards) = (at(LISTEN), at(ADMIN), self.data(id), shards(id));
+            let (listen, admin, data, shards) =
+                (at(LISTEN), at(ADMIN), self.data(id), self.spec.shards_of(id));
             add(format_args!(
                 "\n[[node]]\nid = {id}\nlisten = \"{listen}\"\nadmin = \"{admin}\"\n\
                  shards = {shards}\nengine = \"fjall\"\ndata = {data:?}\n{of_nodes}\n"
@@ -294,10 +336,16 @@ impl Cluster {
         }
     }
 
+    fn bridge(&self) -> &OpenVSwitch {
+        self.bridge.as_ref().expect("its roles are there with it")
+    }
+
     /// What to start for a role.
     fn command_of(&self, role: Role) -> Command {
         let mut command = self.command();
         match role {
+            Role::BridgeDatabase => return self.bridge().database().command(),
+            Role::Bridge => return self.bridge().switch().command(),
             Role::Etcd(index) => {
                 let count = self.spec.controllers.count();
                 return etcd::command(&self.hosts, index, count, &self.dir);
@@ -308,7 +356,7 @@ impl Cluster {
             }
             Role::Switch(index) => {
                 command.args(["switch", "--index", &index.to_string()]);
-                command.args(self.spec.plane.arguments(INTERFACE));
+                command.args(self.spec.plane_of(index).arguments(INTERFACE));
             }
             Role::Controller(_) => {
                 command.args(["controller", "--standby"]);
@@ -426,6 +474,8 @@ impl Cluster {
                 // One directory for both: whoever is active writes there.
                 Role::Controller(0) => Some(self.dir.join(CONTROLLERS)),
                 Role::Controller(_)
+                | Role::BridgeDatabase
+                | Role::Bridge
                 | Role::Etcd(_)
                 | Role::Switch(_)
                 | Role::Gateway(_)

@@ -23,7 +23,7 @@ pub fn ordered(number: u64) -> Key {
 #[derive(Clone, Debug)]
 pub struct Spaces {
     hashed: Space,
-    ordered: Space,
+    ordered: Option<Space>,
 }
 
 impl Spaces {
@@ -33,7 +33,21 @@ impl Spaces {
     ///
     /// If one is not there, or nobody answers.
     pub fn of(client: &Client) -> Result<Self, LookupError> {
-        Ok(Self { hashed: client.keyspace(HASHED)?, ordered: client.keyspace(ORDERED)? })
+        Ok(Self { hashed: client.keyspace(HASHED)?, ordered: Some(client.keyspace(ORDERED)?) })
+    }
+
+    /// The same of a cluster that keeps no keys in order.
+    ///
+    /// # Errors
+    ///
+    /// As [`of`](Self::of).
+    pub fn without_order(client: &Client) -> Result<Self, LookupError> {
+        Ok(Self { hashed: client.keyspace(HASHED)?, ordered: None })
+    }
+
+    /// Whether there are keys in order.
+    pub fn have_order(&self) -> bool {
+        self.ordered.is_some()
     }
 
     /// The one that is hashed.
@@ -41,8 +55,12 @@ impl Spaces {
         &self.hashed
     }
 
+    fn in_order(&self) -> &Space {
+        self.ordered.as_ref().expect("who asks for keys in order has some")
+    }
+
     fn of_key(&self, key: &Key) -> &Space {
-        if key.ordered { &self.ordered } else { &self.hashed }
+        if key.ordered { self.in_order() } else { &self.hashed }
     }
 }
 
@@ -184,7 +202,7 @@ impl<B: Notebook> Asker<B> {
         let [start, end] = [first, last].map(|n| Bound::Included(ordered(n).key));
         let options = ScanOptions { start, end, reverse, limit, ..ScanOptions::default() };
         let called = self.book.now();
-        let outcome = self.spaces.ordered.scan(options);
+        let outcome = self.spaces.in_order().scan(options);
         let returned = self.book.now();
         let Some(entries) = self.settle(outcome) else { return };
         let mut noticed = History::default();

@@ -8,6 +8,7 @@ use client::blocking::Client;
 use controller::{MemberStatus, Status};
 use lab::hosts::Hosts;
 use lab::links::Link;
+use lab::openvswitch;
 use lab::place::Place;
 use lab::plane::Plane;
 use lab::redundant::{self, Controllers, Role, Spec};
@@ -21,7 +22,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 use wire::Revision;
-use wire::layout::metric::{CACHE_READS, SWITCH_IN_KERNEL};
+use wire::layout::metric::{CACHE_READS, NODE_BY_ADDRESS, SWITCH_IN_KERNEL};
 use wire::metric::Metric;
 use xdp::Program;
 
@@ -34,6 +35,15 @@ pub(crate) fn has_links() -> Result<(), String> {
 pub(crate) fn can_be_in_the_kernel() -> Result<(), String> {
     let service = "10.0.0.1:7700".parse().expect("an address");
     Program::load(service, None).map_err(|why| why.to_string())?;
+    has_links()
+}
+
+/// Whether hosts can be linked by a bridge, or why not: that takes links, too.
+pub(crate) fn can_have_a_bridge() -> Result<(), String> {
+    for program in openvswitch::PROGRAMS {
+        let found = Command::new(program).arg("--version").output();
+        found.map_err(|_| format!("no {program}: install openvswitch-switch"))?;
+    }
     has_links()
 }
 
@@ -83,7 +93,12 @@ impl Cluster {
             of_nodes: String::new(),
             keyspaces: keyspaces.into(),
         };
-        let hosts = Hosts::new(&redundant::Cluster::places(&spec));
+        let places = redundant::Cluster::places(&spec);
+        let hosts = if spec.plane.has_content() {
+            Hosts::for_content(&places, spec.plane).expect("who asks for it has looked")
+        } else {
+            Hosts::new(&places)
+        };
         let members = redundant::Cluster::start(spec, hosts, folder.path());
         let members = members.unwrap_or_else(|why| panic!("the cluster does not start: {why:#}"));
         let desk = match size.controllers {
@@ -123,6 +138,16 @@ impl Cluster {
     pub(crate) fn process(&self, role: Role) -> Option<(Pid, String)> {
         let (_, pid, _) = self.members.processes().find(|(of, ..)| *of == role)?;
         Some((pid, self.members.printed(role)?))
+    }
+
+    /// Whether a bridge links its hosts.
+    pub(crate) fn has_bridge(&self) -> bool {
+        self.members.plane().has_bridge()
+    }
+
+    /// Whether keys have addresses, and none are kept in order.
+    pub(crate) fn has_content(&self) -> bool {
+        self.members.plane().has_content()
     }
 
     /// How many caches there are.
@@ -207,6 +232,12 @@ impl Cluster {
     pub(crate) fn in_kernel(&self) -> u64 {
         let count = |index| self.count(Role::Switch(index), &SWITCH_IN_KERNEL);
         count(0) + count(1)
+    }
+
+    /// Requests that came to nodes by the addresses of keys since these were started last.
+    pub(crate) fn by_address(&self) -> u64 {
+        let nodes = self.roles().into_iter().filter(|role| matches!(role, Role::Node(_)));
+        nodes.map(|role| self.count(role, &NODE_BY_ADDRESS)).sum()
     }
 
     /// What a switch, a node or a cache says of itself at this path.

@@ -152,6 +152,7 @@ fn role_of(cluster: &Cluster, target: Target) -> Option<Role> {
     match target {
         Target::Node(id) => Some(Role::Node(id)),
         Target::Cache(id) => Some(Role::Cache(id)),
+        Target::Bridge => Some(Role::Bridge),
         Target::ActiveSwitch => active_switch(cluster).map(Role::Switch),
         Target::StandbySwitch => active_switch(cluster).map(other).map(Role::Switch),
         Target::ActiveController => cluster.active_controller().map(Role::Controller),
@@ -164,9 +165,11 @@ fn place_of(cluster: &Cluster, target: Target) -> Option<Place> {
     match target {
         Target::Client(index) => Some(Place::Client(index)),
         Target::ActiveController | Target::StandbyController => Some(Place::Controllers),
-        Target::Node(_) | Target::Cache(_) | Target::ActiveSwitch | Target::StandbySwitch => {
-            role_of(cluster, target).map(|role| cluster.place(role))
-        }
+        Target::Node(_)
+        | Target::Cache(_)
+        | Target::ActiveSwitch
+        | Target::StandbySwitch
+        | Target::Bridge => role_of(cluster, target).map(|role| cluster.place(role)),
     }
 }
 
@@ -195,6 +198,8 @@ fn cut(places: &[Place], of: Place, from: Whom, way: Way) -> Vec<Link> {
 
 fn killed(role: Role) -> &'static str {
     match role {
+        Role::BridgeDatabase => "bridge's database killed",
+        Role::Bridge => "bridge killed",
         Role::Switch(_) => "switch killed",
         Role::Etcd(_) => "etcd killed",
         Role::Controller(_) => "controller killed",
@@ -206,6 +211,8 @@ fn killed(role: Role) -> &'static str {
 
 fn stopped(role: Role) -> &'static str {
     match role {
+        Role::BridgeDatabase => "bridge's database stopped",
+        Role::Bridge => "bridge stopped",
         Role::Switch(_) => "switch stopped",
         Role::Etcd(_) => "etcd stopped",
         Role::Controller(_) => "controller stopped",
@@ -219,7 +226,7 @@ fn cut_off(of: Target, from: Whom, way: Way) -> &'static str {
     match (of, from, way) {
         (Target::Client(_), _, _) => "client cut off",
         (Target::ActiveController | Target::StandbyController, _, _) => "controllers cut off",
-        (Target::ActiveSwitch | Target::StandbySwitch, _, _) => "switch cut off",
+        (Target::ActiveSwitch | Target::StandbySwitch | Target::Bridge, _, _) => "switch cut off",
         (Target::Cache(_), Whom::Everybody, _) => "cache cut off",
         (Target::Cache(_), Whom::Controllers | Whom::Nodes, _) => "cache cut off from nodes",
         (Target::Node(_), Whom::Everybody, Way::Both) => "node cut off",

@@ -44,7 +44,7 @@ mod watchdog;
 
 #[cfg(test)]
 mod tests {
-    use crate::cluster::can_be_in_the_kernel;
+    use crate::cluster::{can_be_in_the_kernel, can_have_a_bridge, has_links};
     use crate::deposed;
     use crate::folder::Folder;
     use crate::handover;
@@ -128,6 +128,27 @@ mod tests {
         let is_in_the_kernel = |seed: u64| in_the_kernel.is_ok() && seed % 2 == 1;
         let plane = |seed| if is_in_the_kernel(seed) { Plane::Xdp } else { Plane::User };
         runs(test, CACHES_FAULTS_FOR, |seed| (plane(seed), CACHES));
+    }
+
+    /// The same where requests come by the addresses of keys, past switches and by a router's
+    /// routes, whose agent may be dead.
+    #[test]
+    fn histories_of_keys_with_routes_are_linearizable_too() {
+        let test = "histories_of_keys_with_routes_are_linearizable_too";
+        match has_links() {
+            Ok(()) => runs(test, CACHES_FAULTS_FOR, |_| (Plane::Routes, CACHES)),
+            Err(why) => skip::report(test, &why),
+        }
+    }
+
+    /// The same by an Open vSwitch's flows, which are lost when it is killed.
+    #[test]
+    fn histories_of_keys_with_flows_are_linearizable_too() {
+        let test = "histories_of_keys_with_flows_are_linearizable_too";
+        match can_have_a_bridge() {
+            Ok(()) => runs(test, CACHES_FAULTS_FOR, |_| (Plane::OpenFlow, CACHES)),
+            Err(why) => skip::report(test, &why),
+        }
     }
 
     /// Time of faults of a run with Redis clients.

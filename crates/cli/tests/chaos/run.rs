@@ -57,7 +57,7 @@ pub(crate) fn run(
 ) -> Report {
     let folder = Folder::new(&format!("seed-{seed}"));
     let size = Size { plane, caches, ..Size::new(NODES, CLIENTS) };
-    let mut cluster = Cluster::start(size, &keyspaces(caches), folder);
+    let mut cluster = Cluster::start(size, &keyspaces(plane, caches, seed), folder);
     if let Err(why) = cluster.hosts().has_links() {
         skip::report(&format!("{test}: faults of the network"), why);
     }
@@ -85,6 +85,9 @@ pub(crate) fn run(
         if plane == Plane::Xdp && cluster.in_kernel() == 0 {
             report.failures.push("nothing was switched in the kernel".to_owned());
         }
+        if plane.has_content() && cluster.by_address() == 0 {
+            report.failures.push("nothing came by the addresses of keys".to_owned());
+        }
         if caches > 0 && report.cache_hits < CACHE_HITS_MIN {
             let hits = report.cache_hits;
             report
@@ -106,13 +109,23 @@ pub(crate) fn run(
     report
 }
 
-/// Both keyspaces. With caches these hold what is hot of the one that is hashed.
-fn keyspaces(caches: u8) -> String {
-    let hot = if caches > 0 { "cache" } else { "replicate" };
-    format!(
+/// Both keyspaces. With caches these hold what is hot of the one that is hashed; of every fourth
+/// seed, nodes may copy it as well.
+fn keyspaces(plane: Plane, caches: u8, seed: u64) -> String {
+    let hot = match (caches, seed % 4) {
+        (0, _) => "replicate",
+        (_, 0) => "either",
+        _ => "cache",
+    };
+    let hashed = format!(
         "[[keyspace]]\nname = \"{HASHED}\"\nkind = \"hash\"\npartitions = 4\n\
-         replicas = {REPLICAS}\nhot = \"{hot}\"\n\n\
-         [[keyspace]]\nname = \"{ORDERED}\"\nkind = \"range\"\nprefix = \"k\"\n\
+         replicas = {REPLICAS}\nhot = \"{hot}\"\n\n"
+    );
+    if plane.has_content() {
+        return hashed;
+    }
+    format!(
+        "{hashed}[[keyspace]]\nname = \"{ORDERED}\"\nkind = \"range\"\nprefix = \"k\"\n\
          splits = [\"k2\", \"k5\"]\npartitions = 3\nreplicas = {REPLICAS}\n"
     )
 }
@@ -134,14 +147,16 @@ fn users(seed: u64, cluster: &Cluster) -> Vec<User> {
 
 fn spaces(cluster: &Cluster, host: u8, deadline: Duration) -> Spaces {
     let client = cluster.client(host, Options { deadline, ..Options::default() });
-    Spaces::of(&client).expect("the cluster is up")
+    let spaces = if cluster.has_content() { Spaces::without_order } else { Spaces::of };
+    spaces(&client).expect("the cluster is up")
 }
 
 /// Round after round, until the time is over. Everything is mended then.
 pub(crate) fn play(cluster: &mut Cluster, faults_for: Duration, report: &mut Report) {
     let links = cluster.hosts().has_links().is_ok();
     let caches = cluster.caches();
-    let cast = Cast { nodes: NODES, caches, clients: cluster.clients(), links };
+    let bridge = cluster.has_bridge();
+    let cast = Cast { nodes: NODES, caches, clients: cluster.clients(), bridge, links };
     let (mut script, mut faults) = (Script::new(report.seed, cast), Faults::default());
     let begun = cluster.watch.now();
     let (mut forgot, mut hits) = (false, CacheHits::default());

@@ -27,6 +27,8 @@ pub(crate) enum Target {
     StandbyController,
     Client(u8),
     Cache(u8),
+    /// What links all hosts.
+    Bridge,
 }
 
 /// From whom somebody is cut off.
@@ -97,6 +99,8 @@ pub(crate) struct Cast {
     /// Caches, with ids from 1.
     pub(crate) caches: u8,
     pub(crate) clients: u8,
+    /// Whether a bridge links them, which is a process.
+    pub(crate) bridge: bool,
     /// Whether links can fail.
     pub(crate) links: bool,
 }
@@ -139,10 +143,12 @@ enum Kind {
     StopCache,
     CutCache(Whom),
     LossyCache,
+    KillBridge,
+    StopBridge,
 }
 
 /// The pack, unshuffled. A way of `None` is drawn.
-const KINDS: [Kind; 30] = [
+const KINDS: [Kind; 33] = [
     Kind::KillNode,
     Kind::KillNode,
     Kind::KillAllNodes,
@@ -173,6 +179,9 @@ const KINDS: [Kind; 30] = [
     Kind::CutCache(Whom::Everybody),
     Kind::CutCache(Whom::Nodes),
     Kind::LossyCache,
+    Kind::KillBridge,
+    Kind::KillBridge,
+    Kind::StopBridge,
 ];
 
 impl Kind {
@@ -186,7 +195,9 @@ impl Kind {
             | Self::KillController(_)
             | Self::StopController
             | Self::KillCache
-            | Self::StopCache => false,
+            | Self::StopCache
+            | Self::KillBridge
+            | Self::StopBridge => false,
             Self::CutNode(..)
             | Self::LossyNode
             | Self::CutSwitch(..)
@@ -203,9 +214,13 @@ impl Kind {
         matches!(self, Self::KillCache | Self::StopCache | Self::CutCache(_) | Self::LossyCache)
     }
 
+    fn is_of_a_bridge(self) -> bool {
+        matches!(self, Self::KillBridge | Self::StopBridge)
+    }
+
     /// Whether nodes that were not chosen to suffer may suffer.
     fn spares_nobody(self) -> bool {
-        matches!(self, Self::KillAllNodes | Self::AllLossy)
+        matches!(self, Self::KillAllNodes | Self::AllLossy) || self.is_of_a_bridge()
     }
 }
 
@@ -251,6 +266,7 @@ impl Script {
             let mut pack: Vec<Kind> = KINDS.to_vec();
             pack.retain(|kind| self.cast.links || !kind.needs_links());
             pack.retain(|kind| self.cast.caches > 0 || !kind.is_of_caches());
+            pack.retain(|kind| self.cast.bridge || !kind.is_of_a_bridge());
             shuffle(&mut self.rng, &mut pack);
             self.pack.extend(pack);
         }
@@ -296,6 +312,8 @@ impl Script {
             Kind::StopCache => Fault::Stop(cache),
             Kind::CutCache(from) => cut(cache, from, None),
             Kind::LossyCache => Fault::Lossy { of: cache, percent },
+            Kind::KillBridge => Fault::Kill(Target::Bridge),
+            Kind::StopBridge => Fault::Stop(Target::Bridge),
         }
     }
 }
@@ -326,7 +344,7 @@ fn shuffle<T>(rng: &mut Rng, items: &mut [T]) {
     }
 }
 
-const CAST: Cast = Cast { nodes: 5, caches: 2, clients: 3, links: true };
+const CAST: Cast = Cast { nodes: 5, caches: 2, clients: 3, bridge: true, links: true };
 
 fn rounds(seed: u64, cast: Cast, count: usize) -> Vec<Round> {
     let mut script = Script::new(seed, cast);

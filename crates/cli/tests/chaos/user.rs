@@ -144,7 +144,8 @@ impl User {
                 self.asker.incr(&counter, delta);
             }
             80..91 => self.asker.mget(&hashed_keys()),
-            _ => self.scan(),
+            _ if self.asker.spaces.have_order() => self.scan(),
+            _ => self.asker.get(&key),
         }
     }
 
@@ -159,13 +160,17 @@ impl User {
 
     /// Reads every key in every way.
     pub(crate) fn read_all(&mut self) {
-        for key in hashed_keys().into_iter().chain((0..ORDERED_KEYS).map(ordered)) {
+        let have_order = self.asker.spaces.have_order();
+        let in_order = (0..ORDERED_KEYS).map(ordered).filter(|_| have_order);
+        for key in hashed_keys().into_iter().chain(in_order) {
             if !self.asker.book.gave_up {
                 self.asker.get(&key);
             }
         }
         if !self.asker.book.gave_up {
             self.asker.mget(&hashed_keys());
+        }
+        if !self.asker.book.gave_up && have_order {
             let (first, last, limit) = (0, ORDERED_KEYS - 1, None);
             self.asker.scan(Scan { crowd: false, first, last, limit, reverse: false });
             self.asker.scan(Scan { crowd: false, first, last, limit, reverse: true });
@@ -192,7 +197,7 @@ impl User {
     }
 
     fn key(&mut self) -> Key {
-        if self.rng.chance(1, 3) {
+        if self.rng.chance(1, 3) && self.asker.spaces.have_order() {
             ordered(self.rng.below(ORDERED_KEYS))
         } else {
             register(self.rng.below(REGISTERS))

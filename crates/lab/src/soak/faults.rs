@@ -68,6 +68,7 @@ impl Faults {
             Kind::Stopped => cluster.signal(role, Signal::SIGSTOP),
         }
         let what = match role {
+            Role::BridgeDatabase | Role::Bridge => "bridge",
             Role::Switch(_) => "switch",
             Role::Etcd(_) => "etcd",
             Role::Controller(_) => "controller",

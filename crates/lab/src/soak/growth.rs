@@ -156,7 +156,12 @@ fn allowed_disk(role: Role, data: u64) -> u64 {
             DISK_PER_SHARD * u64::from(shards(id)) + DISK_PER_DATA.saturating_mul(data)
         }
         Role::Controller(_) => DISK_OF_MAP,
-        Role::Etcd(_) | Role::Switch(_) | Role::Gateway(_) | Role::Cache(_) => 0,
+        Role::BridgeDatabase
+        | Role::Bridge
+        | Role::Etcd(_)
+        | Role::Switch(_)
+        | Role::Gateway(_)
+        | Role::Cache(_) => 0,
     }
 }
 
