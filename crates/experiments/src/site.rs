@@ -2,7 +2,7 @@
 //! process, and taken down.
 
 use crate::served::{self, Served};
-use bench::{Coordination, Measured, Pace, Plan};
+use bench::{Coordination, Directory, Measured, Pace, Plan};
 use client::RetransmitBounds;
 use cluster::{HotPolicy, Keyspace, KeyspaceKind};
 use console::admin::{self, Admin};
@@ -133,11 +133,22 @@ impl Site {
         self.as_client(|| bench::measure(&plan, |_| ()))
     }
 
-    /// Asks for this, one request after the other.
-    pub(crate) fn one_by_one(&self, load: &Load, window: Window) -> Result<Measured, Failure> {
+    /// Asks for this with so many requests in flight, and has somebody find the nodes.
+    pub(crate) fn closed(
+        &self,
+        load: &Load,
+        (in_flight, coordination): (usize, Coordination),
+        window: Window,
+    ) -> Result<Measured, Failure> {
         self.lab.check()?;
-        let plan = self.plan(load, Pace::Closed(1), window);
+        let plan = Plan { coordination, ..self.plan(load, Pace::Closed(in_flight), window) };
         self.as_client(|| bench::measure(&plan, |_| ()))
+    }
+
+    /// What has clients send requests to the nodes themselves, by the map as it is now.
+    pub(crate) fn straight(&self) -> Result<Coordination, Failure> {
+        let map = self.as_client(|| Admin::new(&[admin(LabHost::Controller)], PATIENCE).map())?;
+        Ok(Coordination::Client(Directory::of(Arc::new(map))))
     }
 
     /// Reads that all caches have answered so far.

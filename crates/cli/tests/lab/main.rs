@@ -250,8 +250,8 @@ mod tests {
         arguments.extend(["--name", &name, "--out", out]);
         let rows = run(&arguments).expect(0).json_lines();
         let hits: Vec<f64> = rows.iter().filter_map(|row| row["hits_percent"].as_f64()).collect();
-        let [without, miss, hit] = hits[..] else { panic!("three kinds of reads: {rows:?}") };
-        assert!(without == 0.0 && miss < hit && hit > 50.0, "{rows:?}");
+        let [straight, without, miss, hit] = hits[..] else { panic!("four kinds: {rows:?}") };
+        assert!(straight == 0.0 && without == 0.0 && miss < hit && hit > 50.0, "{rows:?}");
         assert_eq!(traces(&name), Vec::<String>::new());
 
         // A busy machine may let no rate hold: there are rows in any case.

@@ -5,7 +5,7 @@ use crate::figure;
 use crate::median::median;
 use crate::paper::{Cell, Column, Figure, Panel, Table};
 use crate::site::{Load, Site, Window};
-use bench::Measured;
+use bench::{Coordination, Measured};
 use console::exit::{Failure, Verdict};
 use console::note;
 use console::parse;
@@ -19,17 +19,20 @@ use std::sync::Arc;
 use std::time::Duration;
 use workload::Distribution;
 
-/// Measure how long a read takes that a cache answers, one that it does not, and one without it.
+/// Measure how long a read takes that a cache answers, one that it does not, one without a cache,
+/// and one that the client sends to the node itself.
 ///
 /// Builds a rack with a cache, has the cache take the hottest keys of a keyspace, and reads one key
-/// at a time: of a keyspace that is not cached, of all keys of the one that is, and of its hottest.
-/// Takes turns, so that what the machine does otherwise befalls all alike. Prints the median of the
-/// rounds' medians, and plots lab-latency.svg (figure 13 of SwitchKV, with real packets).
+/// at a time: of a keyspace that is not cached, straight from its node and as clients do, of all
+/// keys of the one that is cached, and of its hottest. Takes turns, so that what the machine does
+/// otherwise befalls all alike. Prints the median of the rounds' medians, and plots lab-latency.svg
+/// (figure 13 of SwitchKV, with real packets).
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   keyway lab latency
   keyway lab latency --nodes 16 --plane xdp --out plots
+  keyway lab latency --plane routes --in-flight 32
   keyway lab latency --rounds 9 --seconds 3s --json")]
 pub struct Args {
     #[command(flatten)]
@@ -44,6 +47,10 @@ pub struct Args {
     /// Keys of each keyspace, with values of 100 bytes. Of few a cache soon holds many.
     #[arg(long, value_name = "N", default_value = "500k", value_parser = parse_keys)]
     keys: u64,
+    /// Reads that wait at any time.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(value_parser = clap::value_parser!(u16).range(1..=1024))]
+    in_flight: u16,
     /// How often each kind of read is looked at.
     #[arg(long, value_name = "N", default_value_t = 5)]
     #[arg(value_parser = clap::value_parser!(u64).range(1..))]
@@ -80,6 +87,8 @@ fn parse_keys(text: &str) -> Result<u64, String> {
 /// What is read, in the order of the rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
+    /// The same as the next, but sent to the node by the client, which has the map.
+    Straight,
     /// Of a keyspace that is not cached.
     Without,
     /// Of one that is, any key: hardly one is in the cache.
@@ -89,10 +98,11 @@ enum Kind {
 }
 
 impl Kind {
-    const ALL: [Self; 3] = [Self::Without, Self::Miss, Self::Hit];
+    const ALL: [Self; 4] = [Self::Straight, Self::Without, Self::Miss, Self::Hit];
 
     fn name(self) -> &'static str {
         match self {
+            Self::Straight => "straight to the node",
             Self::Without => "without a cache",
             Self::Miss => "miss",
             Self::Hit => "hit",
@@ -101,17 +111,19 @@ impl Kind {
 
     fn distribution(self, keys: u64) -> Distribution {
         match self {
-            Self::Without | Self::Miss => Distribution::Uniform,
+            Self::Straight | Self::Without | Self::Miss => Distribution::Uniform,
             Self::Hit => Distribution::Hotspot { keys: HOT as f64 / keys as f64, ops: 1.0 },
         }
     }
 }
 
-const COLUMNS: [Column; 5] = [
+const COLUMNS: [Column; 7] = [
     Column { head: "read", key: "read" },
     Column { head: "p50 us", key: "p50_us" },
     Column { head: "mean us", key: "mean_us" },
     Column { head: "of without", key: "p50_of_without" },
+    Column { head: "reads /s", key: "reads_per_s" },
+    Column { head: "of straight", key: "rate_of_straight" },
     Column { head: "by the cache %", key: "hits_percent" },
 ];
 
@@ -120,26 +132,35 @@ const COLUMNS: [Column; 5] = [
 struct Seen {
     p50_us: Vec<f64>,
     mean_us: Vec<f64>,
+    per_s: Vec<f64>,
     /// Reads, and those of them that the cache answered.
     reads: u64,
     hits: u64,
 }
 
-/// Reads one key at a time: what was seen of that, how many were read, and how many of them the
-/// cache answered.
-fn look(site: &Site, load: &Load, window: Window) -> Result<(Measured, u64, u64), Failure> {
+/// Who asks, and for what.
+struct Reader {
+    kind: Kind,
+    load: Load,
+    coordination: Coordination,
+    in_flight: usize,
+}
+
+/// Reads: what was seen of that, how many were read, and how many of them the cache answered.
+fn look(site: &Site, reader: &Reader, window: Window) -> Result<(Measured, u64, u64), Failure> {
     let before = site.cache_hits()?;
-    let measured = site.one_by_one(load, window)?;
+    let how = (reader.in_flight, reader.coordination.clone());
+    let measured = site.closed(&reader.load, how, window)?;
     let hits = site.cache_hits()? - before;
     let reads = measured.summary.all.endings.done;
     Ok((measured, reads, hits))
 }
 
 /// Reads until the cache answers most of it.
-fn warm(site: &Site, load: &Load) -> Result<(), Failure> {
+fn warm(site: &Site, reader: &Reader) -> Result<(), Failure> {
     for seed in 0..WARM_MOST {
         let window = Window { time: WARM, piece: WARM, seed: seed as u64 };
-        let (_, reads, hits) = look(site, load, window)?;
+        let (_, reads, hits) = look(site, reader, window)?;
         if hits * 10 >= reads * WARM_TENTHS {
             return Ok(());
         }
@@ -160,29 +181,40 @@ impl Args {
         Ok(Verdict::Yes)
     }
 
-    fn measure(&self, site: &Site) -> Result<[Seen; 3], Failure> {
+    fn measure(&self, site: &Site) -> Result<[Seen; 4], Failure> {
         let plain = site.keyspace("plain", Arm::Hashing.policy(), 1)?;
         let cached = site.keyspace("cached", Arm::Cached.policy(), 1)?;
-        let loads = Kind::ALL.map(|kind| Load {
-            keyspace: Arc::clone(if kind == Kind::Without { &plain } else { &cached }),
-            distribution: kind.distribution(self.keys),
-            reads: 100,
-            shift: None,
+        let straight = site.straight()?;
+        let readers = Kind::ALL.map(|kind| {
+            let keyspace = match kind {
+                Kind::Straight | Kind::Without => &plain,
+                Kind::Miss | Kind::Hit => &cached,
+            };
+            let keyspace = Arc::clone(keyspace);
+            let distribution = kind.distribution(self.keys);
+            let coordination = match kind {
+                Kind::Straight => straight.clone(),
+                Kind::Without | Kind::Miss | Kind::Hit => Coordination::Switch,
+            };
+            let load = Load { keyspace, distribution, reads: 100, shift: None };
+            Reader { kind, load, coordination, in_flight: self.in_flight.into() }
         });
-        let mut seen = <[Seen; 3]>::default();
+        let mut seen = <[Seen; 4]>::default();
         let learn = Window { time: LEARN, piece: LEARN, seed: 0 };
-        loads.iter().try_for_each(|load| site.one_by_one(load, learn).map(|_| ()))?;
+        readers.iter().try_for_each(|reader| look(site, reader, learn).map(|_| ()))?;
         for seed in 1..=self.rounds {
-            for ((kind, load), seen) in Kind::ALL.into_iter().zip(&loads).zip(&mut seen) {
-                if kind == Kind::Hit {
-                    warm(site, load)?;
+            for (reader, seen) in readers.iter().zip(&mut seen) {
+                if reader.kind == Kind::Hit {
+                    warm(site, reader)?;
                 }
                 let window = Window { time: self.seconds, piece: self.seconds, seed };
-                let (measured, reads, hits) = look(site, load, window)?;
-                let latency = &measured.summary.all.latency;
-                note!("  {}: p50 {} us", kind.name(), latency.p50_us);
+                let (measured, reads, hits) = look(site, reader, window)?;
+                let all = &measured.summary.all;
+                let (latency, name) = (&all.latency, reader.kind.name());
+                note!("  {name}: p50 {} us, {:.0} a second", latency.p50_us, all.ops_per_second);
                 seen.p50_us.push(latency.p50_us as f64);
                 seen.mean_us.push(latency.mean_us);
+                seen.per_s.push(all.ops_per_second);
                 seen.reads += reads;
                 seen.hits += hits;
             }
@@ -190,11 +222,13 @@ impl Args {
         Ok(seen)
     }
 
-    fn figure(&self, seen: &[Seen; 3]) -> Figure {
+    fn figure(&self, seen: &[Seen; 4]) -> Figure {
         let medians = seen.each_ref().map(|seen| median(seen.p50_us.clone()));
-        let [without, ..] = medians;
+        let [_, without, ..] = medians;
+        let rates = seen.each_ref().map(|seen| median(seen.per_s.clone()));
+        let [straight, ..] = rates;
         let mut panel = Panel {
-            title: "one read at a time".to_owned(),
+            title: format!("{} in flight", self.in_flight),
             x: "read",
             places: Kind::ALL.map(|kind| kind.name().to_owned()).into(),
             y: "median latency (us)",
@@ -202,24 +236,28 @@ impl Args {
             curves: Vec::new(),
         };
         let mut rows = Vec::new();
-        for (place, (kind, (seen, p50))) in
-            Kind::ALL.into_iter().zip(seen.iter().zip(medians)).enumerate()
-        {
+        let looks = seen.iter().zip(medians).zip(rates);
+        for (place, (kind, ((seen, p50), rate))) in Kind::ALL.into_iter().zip(looks).enumerate() {
             panel.add("p50", place as f64, p50);
             rows.push(vec![
                 Cell::text(kind.name()),
                 Cell::number(p50, 1),
                 Cell::number(median(seen.mean_us.clone()), 1),
                 Cell::number(p50 / without, 3),
+                Cell::number(rate, 0),
+                Cell::number(rate / straight, 3),
                 Cell::number(seen.hits as f64 * 100.0 / seen.reads.max(1) as f64, 1),
             ]);
         }
-        let Self { nodes, rounds, keys, .. } = self;
+        let Self { nodes, rounds, keys, in_flight, .. } = self;
+        let plane = self.plane.name();
         let seconds = self.seconds.as_secs_f64();
         Figure {
             title: "Latency of a read with a cache in front of the nodes".to_owned(),
             notes: vec![
-                format!("{nodes} nodes, a cache, {keys} keys, one request in flight"),
+                format!(
+                    "{nodes} nodes, a cache, {keys} keys, in flight {in_flight}; plane {plane}"
+                ),
                 format!("medians of {rounds} rounds of {seconds} s for each kind of read"),
             ],
             table: Table { columns: COLUMNS.to_vec(), rows },
