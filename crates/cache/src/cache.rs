@@ -5,8 +5,9 @@ use crate::answer::{answer_to, send_answer};
 use crate::asker::{Asker, address};
 use crate::crowding::Crowding;
 use crate::limit::Limit;
-use crate::rules::{Rule, RulePace, Rules};
+use crate::rules::{Rule, RulePace};
 use crate::slots::{Home, Key, Name, Slots, State, Value};
+use crate::switches::Switches;
 use crate::volumes::{Lender, Volumes};
 use cluster::{
     CacheId, CacheTables, Incarnation, KeyspaceId, MaybeMutant, Mutant, NodeId, NodeSpec,
@@ -53,8 +54,8 @@ pub struct Cache {
     nodes: BTreeMap<NodeId, NodeSpec>,
     pub(crate) slots: Slots,
     pub(crate) volumes: Volumes,
-    pub(crate) rules: Rules,
-    limit: Limit,
+    pub(crate) switches: Switches,
+    pub(crate) limit: Limit,
     pub(crate) crowding: Crowding,
     /// Hits and misses up to when that was looked at last.
     reads: (u64, u64),
@@ -92,7 +93,7 @@ impl Cache {
             nodes: BTreeMap::new(),
             slots: Slots::default(),
             volumes: Volumes::default(),
-            rules: Rules::new(now, config.rule_pace),
+            switches: Switches::new(config.rule_pace),
             limit: Limit::new(now, config.entries_max),
             crowding: Crowding::default(),
             reads: (0, 0),
@@ -115,17 +116,24 @@ impl Cache {
         if foreign || known.is_some_and(|it| it.revision >= tables.revision) {
             return;
         }
-        let same_switch = known.is_some_and(|it| it.switch == tables.switch);
         self.nodes = tables.nodes.iter().map(|node| (node.id, *node)).collect();
         self.tables = Some(tables.clone());
-        if !same_switch {
-            self.tell_all_rules(now);
-        }
+        let slots = self.slots.iter().filter(|slot| slot.has_rule);
+        let rules = slots.map(|slot| Rule::of(&slot.key, Some(tables)));
+        self.switches.install(now, tables.switches(), rules);
     }
 
     /// The switch takes changes of rules at this pace from now on.
     pub fn set_rule_pace(&mut self, now: Instant, pace: RulePace) {
-        self.rules.set_pace(now, pace);
+        self.switches.set_pace(now, pace);
+    }
+
+    /// Switches have room for so many rules of it: it holds no more keys than that leaves when all
+    /// rules of no use are still there that may be.
+    pub fn set_rules_max(&mut self, rules_max: usize) {
+        let useless = self.config.rule_pace.useless_max();
+        let room = self.config.entries_max.min(rules_max.saturating_sub(useless));
+        self.limit.set_room(room);
     }
 
     /// Takes one datagram, behind which so many wait. `now` must have been read after it was
@@ -159,7 +167,6 @@ impl Cache {
         let packet = Packet::parse(datagram)?;
         let header = Header::read(packet.header());
         let tables = self.tables.as_ref().ok_or(DropReason::NotServing)?;
-        let switch = tables.switch;
         if packet.op() == Op::Get {
             let asker = Asker::of(tables, from, &header)?;
             let header = asker.answered_to(header);
@@ -167,13 +174,10 @@ impl Cache {
         }
         let Body::Cache(message) = packet.body()? else { return Err(DropReason::BadOp) };
         if let CacheMessage::Ruled = message {
-            if from != switch {
-                return Err(DropReason::NotFromSwitch);
-            }
-            if self.rules.heard(now, header.client, header.seq) {
-                self.tell_all_rules(now);
-            }
-            return Ok(());
+            let slots = self.slots.iter().filter(|slot| slot.has_rule);
+            let rules = slots.map(|slot| Rule::of(&slot.key, Some(tables)));
+            let known = self.switches.heard((now, from), (header.client, header.seq), rules);
+            return if known { Ok(()) } else { Err(DropReason::NotFromSwitch) };
         }
         let sender = self.nodes.get(&NodeId(header.node)).filter(|node| node.owns(from));
         if sender.is_none() {
@@ -298,7 +302,7 @@ impl Cache {
 
     /// Whether there is a place for a key that is read this often, if need be that of another.
     fn makes_room(&mut self, now: Instant, rate: u64) -> bool {
-        if self.leaving || rate == 0 || !self.rules.are_followed(now) {
+        if self.leaving || rate == 0 || !self.switches.are_followed(now) {
             return false;
         }
         let full = self.slots.len() >= self.limit.keys();
@@ -316,7 +320,7 @@ impl Cache {
     fn evict(&mut self, now: Instant, key: &Key) {
         let Some(slot) = self.slots.remove(&key.name()) else { return };
         if slot.has_rule {
-            self.rules.remove(now, Rule::of(&slot.key, self.tables.as_ref()));
+            self.switches.remove(now, Rule::of(&slot.key, self.tables.as_ref()));
         }
         if let State::Held { lender, loan, version, .. } = slot.state {
             self.answer(&lender, loan, &key.name(), version, false);
@@ -406,7 +410,7 @@ impl Cache {
         if now >= self.limit.due() {
             self.end_interval(now);
         }
-        if !self.rules.are_followed(now) && self.slots.len() > 0 {
+        if !self.switches.are_followed(now) && self.slots.len() > 0 {
             self.give_all_back(now);
         }
         let lapsed = self.volumes.forget_lapsed(now);
@@ -445,36 +449,30 @@ impl Cache {
         });
     }
 
-    /// Tells the switch everything anew.
-    fn tell_all_rules(&mut self, now: Instant) {
-        let slots = self.slots.iter().filter(|slot| slot.has_rule);
-        let tables = self.tables.as_ref();
-        self.rules.start_over(now, slots.map(|slot| Rule::of(&slot.key, tables)));
-    }
-
     fn tell_rules(&mut self, now: Instant) {
-        let Some(tables) = &self.tables else { return };
-        let Some((stream, first, changes)) = self.rules.poll(now) else { return };
-        let header = Header {
-            op: Op::CacheRules as u8,
-            node: self.config.id.0,
-            client: stream,
-            seq: first,
-            ..Header::default()
-        };
-        let mut payload = Vec::new();
-        changes.iter().for_each(|change| CacheRules::push(&mut payload, change));
-        self.out.push(tables.switch, |out| {
-            wire::emit(out, &header, &[&payload]);
-        });
+        while let Some((to, stream, first, changes)) = self.switches.poll(now) {
+            let header = Header {
+                op: Op::CacheRules as u8,
+                node: self.config.id.0,
+                client: stream,
+                seq: first,
+                ..Header::default()
+            };
+            let mut payload = Vec::new();
+            changes.iter().for_each(|change| CacheRules::push(&mut payload, change));
+            self.out.push(to, |out| {
+                wire::emit(out, &header, &[&payload]);
+            });
+        }
     }
 
     /// When to call [`handle_timeout`](Self::handle_timeout), if no packet comes first.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
         self.tables.as_ref()?;
-        let known = [self.volumes.due(), self.next_fetch].into_iter().flatten();
-        known.chain([self.segment_ends(), self.limit.due(), self.rules.due()]).min()
+        let known = [self.volumes.due(), self.next_fetch, self.switches.due()];
+        let known = known.into_iter().flatten();
+        known.chain([self.segment_ends(), self.limit.due()]).min()
     }
 
     /// The next datagram to send.
@@ -488,7 +486,7 @@ impl Cache {
             return;
         }
         self.give_all_back(now);
-        self.rules.start_over(now, std::iter::empty());
+        self.switches.remove_all(now);
     }
 
     /// Breaks a rule on purpose, for the simulator to notice.

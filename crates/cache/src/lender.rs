@@ -85,7 +85,7 @@ impl Cache {
             return self.fetch_by(now + ASK_AGAIN);
         }
         if !std::mem::replace(&mut slot.has_rule, true) {
-            self.rules.add(Rule::of(&slot.key, self.tables.as_ref()));
+            self.switches.add(Rule::of(&slot.key, self.tables.as_ref()));
         }
         let held = State::Held { lender, loan: fixed.loan, version, value };
         self.slots.set(&name, held);
@@ -115,7 +115,7 @@ impl Cache {
             return;
         }
         if let Some(slot) = self.slots.remove(&name).filter(|slot| slot.has_rule) {
-            self.rules.remove(now, Rule::of(&slot.key, self.tables.as_ref()));
+            self.switches.remove(now, Rule::of(&slot.key, self.tables.as_ref()));
         }
     }
 

@@ -22,6 +22,7 @@ mod lender;
 mod limit;
 mod rules;
 mod slots;
+mod switches;
 #[cfg(test)]
 mod tests;
 mod volumes;

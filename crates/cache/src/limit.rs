@@ -31,6 +31,16 @@ impl Limit {
         self.keys
     }
 
+    pub(crate) fn room(&self) -> usize {
+        self.room
+    }
+
+    /// There is room for so many.
+    pub(crate) fn set_room(&mut self, room: usize) {
+        self.room = room;
+        self.keys = self.keys.min(room);
+    }
+
     /// So many datagrams wait. Those of one batch come with one less behind each of them, down to
     /// none: the first of them alone says how much has come meanwhile.
     pub(crate) fn see(&mut self, waiting: u16) {
@@ -122,6 +132,21 @@ mod tests {
             assert!((bears * 9 / 10..=bears * 11 / 10).contains(&held), "{held} of {bears}");
         }
         assert_eq!(held(20_000), 10_000);
+    }
+
+    #[test]
+    fn there_are_no_more_than_there_is_room_for_and_more_when_there_is_more() {
+        let mut now = Instant::from_unix_ms(0);
+        let mut limit = Limit::new(now, 10_000);
+        for room in [300, 0, 5_000] {
+            limit.set_room(room);
+            assert!(limit.keys() <= room);
+            for _ in 0..600 {
+                now = now + INTERVAL;
+                limit.end_interval(now, limit.keys(), (1, 0));
+            }
+            assert_eq!((limit.keys(), limit.room()), (room, room));
+        }
     }
 
     #[test]

@@ -22,6 +22,14 @@ pub struct RulePace {
     pub remove_within: Duration,
 }
 
+impl RulePace {
+    /// Rules of no use that a switch has at most.
+    pub(crate) fn useless_max(self) -> usize {
+        let all = self.remove_within.as_millis().saturating_mul(self.per_second.into()) / 1_000;
+        usize::try_from(all).unwrap_or(usize::MAX)
+    }
+}
+
 /// The rules of one cache, as they are to be and as the switch has them.
 #[derive(Debug)]
 pub(crate) struct Rules {
@@ -38,8 +46,9 @@ pub(crate) struct Rules {
     /// Changes that may be told now, in thousandths.
     allowed: u64,
     counted_at: Instant,
-    /// When the switch answered last.
+    /// When the switch answered last, and when it was told all anew.
     heard_at: Option<Instant>,
+    began_at: Instant,
     told_at: Instant,
     next: Instant,
 }
@@ -76,6 +85,7 @@ impl Rules {
             allowed: 0,
             counted_at: now,
             heard_at: None,
+            began_at: now,
             told_at: now,
             next: now,
         }
@@ -104,7 +114,7 @@ impl Rules {
 
     /// Tells a switch everything anew: it has lost what it was told, or is another one.
     pub(crate) fn start_over(&mut self, now: Instant, rules: impl Iterator<Item = Rule>) {
-        (self.stream, self.first) = ((self.stream + 1).max(now.0), 0);
+        (self.stream, self.first, self.began_at) = ((self.stream + 1).max(now.0), 0, now);
         self.told.clear();
         self.to_remove.clear();
         self.to_add.clear();
@@ -145,7 +155,9 @@ impl Rules {
         }
         self.told_at = now;
         let busy = !self.told.is_empty() || !self.to_add.is_empty();
-        self.next = now + if busy { TELL_EVERY } else { ALIVE_EVERY };
+        // One that is not there is not told in vain all the time.
+        let hopes = self.are_followed(now) || now < self.began_at + SILENT_FOR;
+        self.next = now + if busy && hopes { TELL_EVERY } else { ALIVE_EVERY };
         let changes = self.told.iter().take(CACHE_RULES_FIT).copied().collect();
         Some((self.stream, self.first, changes))
     }

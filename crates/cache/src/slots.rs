@@ -135,7 +135,7 @@ impl Slots {
         self.slots.len()
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Slot> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Slot> + Clone {
         self.slots.iter()
     }
 

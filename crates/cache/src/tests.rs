@@ -30,6 +30,8 @@ struct Bench {
     now: Instant,
     cache: Cache,
     said: Vec<(Endpoint, Vec<u8>)>,
+    /// A switch that answers nothing.
+    deaf: Option<Endpoint>,
 }
 
 impl Bench {
@@ -45,13 +47,14 @@ impl Bench {
             admission: Admission::ByLoad,
             metric: METRIC,
         };
-        let mut bench = Self { now, cache: Cache::new(config, now), said: Vec::new() };
+        let mut bench = Self { now, cache: Cache::new(config, now), said: Vec::new(), deaf: None };
         let node = |id| NodeSpec { id: NodeId(id), endpoint: port(100 + id), shards: 1 };
         let tables = CacheTables {
             revision: Revision::new(1),
             cluster: ClusterId(1),
             cache: CacheId(3),
             switch: port(1),
+            standbys: Vec::new(),
             nodes: vec![node(1), node(2)],
             keyspaces: Vec::new(),
         };
@@ -84,6 +87,10 @@ impl Bench {
                 said.push((to, datagram));
                 continue;
             };
+            if self.deaf == Some(to) {
+                said.push((to, datagram));
+                continue;
+            }
             let seq = header.seq + rules.iter().count() as u64;
             let answer = Header {
                 op: Op::CacheRuled as u8,
@@ -91,9 +98,22 @@ impl Bench {
                 seq,
                 ..Header::default()
             };
-            self.hear(port(1), &answer, &[]);
+            self.hear(to, &answer, &[]);
         }
         self.said.extend(said);
+    }
+
+    /// Which rules a switch is being told, as keyhashes and whether they are to be there.
+    fn telling(&self, switch: Endpoint) -> Vec<(bool, u64)> {
+        let mut rules = Vec::new();
+        for (_, datagram) in self.said.iter().filter(|(to, _)| *to == switch) {
+            if let Ok(Body::Cache(CacheMessage::Rules(told))) =
+                Packet::parse(datagram).unwrap().body()
+            {
+                rules.extend(told.iter().map(|it| (it.adds, it.keyhash)));
+            }
+        }
+        rules
     }
 
     fn hear(&mut self, from: Endpoint, header: &Header, parts: &[&[u8]]) {
@@ -416,6 +436,76 @@ fn for_a_switch_that_follows_no_rules_nothing_is_borrowed() {
     bench.said.clear();
     bench.report(KEY, 100);
     assert!(bench.said.is_empty());
+}
+
+#[test]
+fn a_switch_that_stands_by_has_all_rules_when_it_takes_over() {
+    let mut bench = Bench::holding();
+    let tables = bench.cache.tables.clone().unwrap();
+    let with = |revision, switch, standby| {
+        let revision = Revision::new(revision);
+        CacheTables { revision, switch, standbys: vec![standby], ..tables.clone() }
+    };
+    let keyhash = at(KEY).keyhash;
+    bench.cache.install(bench.now, &with(2, port(1), port(2)));
+    bench.pass(MS * 10);
+    assert_eq!(bench.telling(port(2)), [(true, keyhash)]);
+    assert_eq!(bench.telling(port(1)), [], "it has that rule");
+    bench.follow_rules();
+    bench.cache.install(bench.now, &with(3, port(2), port(1)));
+    bench.pass(MS * 100);
+    assert_eq!((bench.telling(port(1)), bench.telling(port(2))), (vec![], vec![]));
+    bench.follow_rules();
+    assert_eq!(bench.cache.report().entries, 1, "it was heard before it served");
+    // One that nobody stands by for any more is told nothing.
+    let alone = CacheTables { standbys: Vec::new(), ..with(4, port(2), port(1)) };
+    bench.cache.install(bench.now, &alone);
+    bench.pass(MS * 200);
+    assert!(bench.said.iter().all(|(to, _)| *to != port(1)));
+}
+
+#[test]
+fn a_switch_that_is_not_there_is_told_ten_times_a_second_and_keeps_nothing_from_the_others() {
+    let mut bench = Bench::holding();
+    let tables = bench.cache.tables.clone().unwrap();
+    let tables = CacheTables { revision: Revision::new(2), standbys: vec![port(9)], ..tables };
+    bench.cache.install(bench.now, &tables);
+    bench.deaf = Some(port(9));
+    let mut told = 0;
+    for _ in 0..600 {
+        bench.follow_rules();
+        told += bench.said.iter().filter(|(to, _)| *to == port(9)).count();
+        bench.said.clear();
+    }
+    assert!((145..=155).contains(&told), "hundred in the first of six seconds: {told}");
+    let report = bench.cache.report();
+    assert_eq!((report.rules, report.rules_wanted), (1, 1));
+}
+
+#[test]
+fn no_more_keys_are_held_than_switches_have_room_for_rules() {
+    let mut bench = Bench::new(1_000);
+    let hold = |bench: &mut Bench, keys: std::ops::Range<u8>| {
+        for key in keys {
+            bench.report(&[key], 100);
+            while bench.said.iter().any(|(to, _)| *to == port(101)) {
+                let seq = bench.asked();
+                bench.lend(seq, (u64::from(key) + 1, 1), 1, &[key], b"value");
+                bench.said.clear();
+            }
+            bench.follow_rules();
+        }
+        bench.cache.report()
+    };
+    // Of 10,000 rules a second that are of no use for 100 ms each there may be 1,000.
+    bench.cache.set_rules_max(1_020);
+    let report = hold(&mut bench, 0..40);
+    assert_eq!((report.entries, report.room_entries), (20, 20));
+    bench.cache.set_rules_max(1_005);
+    bench.pass(MS * 100);
+    assert_eq!(bench.cache.report().entries, 5);
+    bench.cache.set_rules_max(1_000_000);
+    assert_eq!(bench.cache.report().room_entries, 1_000);
 }
 
 #[test]

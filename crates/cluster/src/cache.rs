@@ -128,10 +128,20 @@ pub struct CacheTables {
     /// The active switch: where replies go, and whose rules lead here.
     #[serde(with = "text::endpoint")]
     pub switch: Endpoint,
+    /// Those that stand by for it, which are told the same rules.
+    #[serde(default, with = "text::endpoints", skip_serializing_if = "Vec::is_empty")]
+    pub standbys: Vec<Endpoint>,
     /// All nodes, to borrow keys from.
     pub nodes: Vec<NodeSpec>,
     /// All keyspaces, to know what a key looks like to the switch.
     pub keyspaces: Vec<Keyspace>,
+}
+
+impl CacheTables {
+    /// All switches, the active one first.
+    pub fn switches(&self) -> impl Iterator<Item = Endpoint> {
+        std::iter::once(self.switch).chain(self.standbys.iter().copied())
+    }
 }
 
 /// Keys that each shard of a cache tells of in a report: as many as a report of a node is heard of.
@@ -277,8 +287,13 @@ mod tests {
 
     #[test]
     fn a_cache_is_told_who_the_others_are() {
-        let tables = map(vec![cache(2, 9_000)]).cache_tables(CacheId(2), at(7_700));
-        assert_eq!((tables.cache, tables.switch, tables.nodes.len()), (CacheId(2), at(7_700), 2));
+        let switches = [at(7_700), at(7_701)];
+        let map = Map { active_switch: 1, ..map(vec![cache(2, 9_000)]) };
+        let tables = map.cache_tables(CacheId(2), &switches);
+        assert_eq!((tables.cache, tables.nodes.len()), (CacheId(2), 2));
+        assert!(tables.switches().eq([at(7_701), at(7_700)]), "the active one comes first");
+        let text = serde_json::to_string(&tables).unwrap();
+        assert_eq!(serde_json::from_str::<CacheTables>(&text).unwrap(), tables);
         assert_eq!(Install::Cache(tables).revision(), Revision::NONE);
         assert_eq!(Member::Cache(CacheId(3)).to_string(), "cache 3");
         let text = serde_json::to_string(&Member::Cache(CacheId(3))).unwrap();

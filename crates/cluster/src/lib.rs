@@ -49,6 +49,7 @@ pub use order::{
 };
 pub use plane::{
     Capabilities, ContentReport, InstallError, PartitionCount, SwitchControl, SwitchCounters,
+    TableSizes,
 };
 pub use range_table::{RangeTable, Span};
 pub use record::{NodeRecord, ShardRecord, SwitchRecord};

@@ -457,14 +457,21 @@ impl Map {
         }
     }
 
-    /// What one cache needs to know; `switch` is the active one.
+    /// What one cache needs to know, where these are all switches by their positions.
+    ///
+    /// # Panics
+    ///
+    /// If the active one is not among them.
     #[must_use]
-    pub fn cache_tables(&self, cache: CacheId, switch: Endpoint) -> CacheTables {
+    pub fn cache_tables(&self, cache: CacheId, switches: &[Endpoint]) -> CacheTables {
+        let active = usize::from(self.active_switch);
+        let others = switches.iter().enumerate().filter(|(index, _)| *index != active);
         CacheTables {
             revision: self.revision,
             cluster: self.cluster,
             cache,
-            switch,
+            switch: *switches.get(active).expect("the active switch is one of them"),
+            standbys: others.map(|(_, it)| *it).collect(),
             nodes: self.nodes.clone(),
             keyspaces: self.keyspaces.clone(),
         }

@@ -145,6 +145,10 @@ pub struct Order {
     /// The version of orders and reports that this is of: the newest that all members can.
     #[serde(default)]
     pub version: u16,
+    /// For a cache: how many rules of its own have room in the tables of all switches, if that is
+    /// known. It holds no more keys than switches lead to it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rules_max: Option<u64>,
     /// For a member that is leaving: nobody waits for it any more, and it may end.
     #[serde(default)]
     pub may_end: bool,

@@ -23,6 +23,34 @@ pub struct Capabilities {
     pub rules: bool,
     /// Counts what each partition is asked for.
     pub counts: bool,
+    /// How much its tables hold.
+    pub sizes: TableSizes,
+}
+
+/// What the tables of a plane hold at most. `None`: as much as its memory does, or nobody knows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct TableSizes {
+    /// Partitions.
+    pub partitions: Option<u64>,
+    /// Hot keys that nodes have copies of.
+    pub hot_keys: Option<u64>,
+    /// Rules of cached keys.
+    pub rules: Option<u64>,
+}
+
+impl TableSizes {
+    /// What is known of either.
+    const fn or(self, other: Self) -> Self {
+        const fn first(one: Option<u64>, other: Option<u64>) -> Option<u64> {
+            if one.is_some() { one } else { other }
+        }
+        Self {
+            partitions: first(self.partitions, other.partitions),
+            hot_keys: first(self.hot_keys, other.hot_keys),
+            rules: first(self.rules, other.rules),
+        }
+    }
 }
 
 impl Capabilities {
@@ -34,6 +62,12 @@ impl Capabilities {
         delegates: true,
         rules: true,
         counts: true,
+        sizes: TableSizes {
+            partitions: Some(wire::PARTITIONS_MAX as u64),
+            hot_keys: Some(wire::HOT_KEYS_MAX as u64),
+            // A rule has two buckets to choose from: with half of all places taken, none is full.
+            rules: Some((wire::CACHE_RULE_BUCKETS * wire::CACHE_RULE_BUCKET_LEN / 2) as u64),
+        },
     };
 
     /// Of whatever forwards by addresses, and has never heard of keys: a router.
@@ -44,6 +78,7 @@ impl Capabilities {
         delegates: false,
         rules: true,
         counts: false,
+        sizes: TableSizes { partitions: None, hot_keys: None, rules: None },
     };
 
     /// What one of two can do that are one switch together.
@@ -56,13 +91,14 @@ impl Capabilities {
             delegates: self.delegates || other.delegates,
             rules: self.rules || other.rules,
             counts: self.counts || other.counts,
+            sizes: self.sizes.or(other.sizes),
         }
     }
 
     /// Each of them: what people call it, and whether it is there.
     #[must_use]
     pub const fn named(self) -> [(&'static str, bool); 6] {
-        let Self { stamps, splits, directory, delegates, rules, counts } = self;
+        let Self { stamps, splits, directory, delegates, rules, counts, sizes: _ } = self;
         [
             ("stamps requests", stamps),
             ("splits multigets and scans", splits),

@@ -32,6 +32,27 @@ pub(crate) mod endpoint {
     }
 }
 
+/// Endpoints as texts.
+pub(crate) mod endpoints {
+    use serde::{Deserialize, Deserializer, Serializer};
+    use std::net::SocketAddr;
+    use wire::Endpoint;
+
+    pub(crate) fn serialize<S: Serializer>(
+        all: &[Endpoint],
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(all.iter().map(Endpoint::to_string))
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
+        from: D,
+    ) -> Result<Vec<Endpoint>, D::Error> {
+        let all = Vec::<SocketAddr>::deserialize(from)?;
+        Ok(all.into_iter().map(Endpoint::from).collect())
+    }
+}
+
 /// Room by its name.
 pub(crate) mod room {
     use serde::de::Error as _;

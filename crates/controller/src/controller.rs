@@ -151,6 +151,7 @@ impl Controller {
         let direct = lease.as_ref().and_then(|lease| self.direct_lease_for(member, lease));
         let hot = self.sources().hot(member, given).map(Arc::clone);
         let pace = hot::pace(&self.ledger.state, self.config.poll_interval);
+        let rules_max = self.sources().rules_max(member);
         let may_end = self.may_end(member);
         let peer = self.members.get_mut(member)?;
         let clock = self.clock.order_for(member, peer);
@@ -181,6 +182,7 @@ impl Controller {
             hot,
             verify,
             version,
+            rules_max,
             may_end,
         };
         Some((member, order))
@@ -296,13 +298,11 @@ impl Controller {
     }
 
     fn sources(&self) -> Sources<'_> {
-        let active = usize::from(self.ledger.state.map.active_switch);
-        let service = self.config.switches.get(active);
         Sources {
             ledger: &self.ledger,
             members: &self.members,
             hot: &self.hot,
-            service: *service.expect("the active switch is one of the configured"),
+            switches: &self.config.switches,
             holds_switches: self.switches_held_until().is_some(),
             mutant: self.mutant,
         }

@@ -53,12 +53,18 @@ pub(crate) struct Sources<'a> {
     pub(crate) ledger: &'a Ledger,
     pub(crate) members: &'a Members,
     pub(crate) hot: &'a Hot,
-    pub(crate) service: Endpoint,
+    /// All switches, by their positions.
+    pub(crate) switches: &'a [Endpoint],
     pub(crate) holds_switches: bool,
     pub(crate) mutant: MaybeMutant,
 }
 
 impl<'a> Sources<'a> {
+    fn active_switch(&self) -> Endpoint {
+        let active = usize::from(self.ledger.state.map.active_switch);
+        *self.switches.get(active).expect("the active switch is one of the configured")
+    }
+
     /// The full order for a member that needs one and may have it.
     pub(crate) fn install(&self, member: Member) -> Option<Install> {
         let state = &self.ledger.state;
@@ -70,15 +76,32 @@ impl<'a> Sources<'a> {
         match member {
             Member::Switch(_) if self.holds_switches => None,
             Member::Switch(index) => Some(Install::Tables(state.map.switch_tables(index))),
-            Member::Cache(id) => Some(Install::Cache(state.map.cache_tables(id, self.service))),
+            Member::Cache(id) => Some(Install::Cache(state.map.cache_tables(id, self.switches))),
             Member::Node(id) => {
                 let store = *state.stores.get(&id).expect("accepted: its memory is known");
                 let aged = state.aged.get(&id).copied().unwrap_or_default();
-                let assignment = state.map.assignment(id, store, self.service);
+                let assignment = state.map.assignment(id, store, self.active_switch());
                 let incarnation = state.incarnations.get(&id).copied();
                 Some(Install::Assignment(Assignment { incarnation, aged, ..assignment }))
             }
         }
+    }
+
+    /// How many rules of one cache have room in the tables of all switches, as far as those say.
+    pub(crate) fn rules_max(&self, member: Member) -> Option<u64> {
+        let Member::Cache(_) = member else { return None };
+        let switches =
+            self.members.iter().filter_map(|(_, peer)| match &peer.report.as_ref()?.state {
+                MemberReport::Switch(switch) => Some(switch),
+                MemberReport::Node(_) | MemberReport::Cache(_) => None,
+            });
+        let tables = switches.flat_map(|switch| {
+            let content = switch.content.as_ref().map(|content| content.capabilities);
+            content.into_iter().chain([switch.capabilities])
+        });
+        let least = tables.filter_map(|can| can.sizes.rules).min()?;
+        let caches = u64::try_from(self.ledger.state.map.caches.len()).ok()?;
+        least.checked_div(caches)
     }
 
     /// The order of hot keys for a member that is behind with it and may have it, in an order that

@@ -98,6 +98,9 @@ pub struct Channel {
     stage: Stage,
     datapath: u64,
     tables: u8,
+    /// How many flows tables take, if the switch has said so, and the number of the question.
+    sizes: BTreeMap<u8, u32>,
+    sizes_asked: Option<u32>,
     /// Bytes of a message that is not whole.
     received: Vec<u8>,
     out: Vec<u8>,
@@ -127,6 +130,8 @@ impl Channel {
             stage: Stage::Greeting,
             datapath: 0,
             tables: 0,
+            sizes: BTreeMap::new(),
+            sizes_asked: None,
             received: Vec::new(),
             out: Vec::new(),
             next: 1,
@@ -149,6 +154,14 @@ impl Channel {
     #[must_use]
     pub fn features(&self) -> (u64, u8) {
         (self.datapath, self.tables)
+    }
+
+    /// How many rules and how many prefixes the switch takes, as far as it has said so.
+    #[must_use]
+    pub fn sizes(&self) -> (Option<u32>, Option<u32>) {
+        // One flow says what becomes of all other packets.
+        let of = |table| self.sizes.get(&table).map(|flows| flows.saturating_sub(1));
+        (of(RULES), of(PREFIXES))
     }
 
     /// Asks for these changes. Those to members without an exit are refused at once.
@@ -270,7 +283,10 @@ impl Channel {
             }
             Said::Features { datapath, tables } => {
                 (self.datapath, self.tables, self.stage) = (datapath, tables, Stage::Ready);
+                self.sizes_asked = Some(self.ask(Request::Tables));
             }
+            // It need not say that.
+            Said::Error { .. } if Some(number) == self.sizes_asked => {}
             Said::Echo(content) => echo(&mut self.out, number, content),
             Said::Error { kind, code, .. } => self.refuse(number, kind, code)?,
             Said::Barrier => {
@@ -278,6 +294,7 @@ impl Channel {
                     self.answer = Some(Answer::Done(refused));
                 }
             }
+            Said::Tables(sizes, _) => self.sizes.extend(sizes),
             Said::Flows(flows, more) => self.found(flows, more),
             Said::Echoed | Said::Other => {}
         }

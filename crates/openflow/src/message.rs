@@ -33,6 +33,8 @@ pub(crate) enum Request {
     },
     /// Is answered when all that was sent before is done.
     Barrier,
+    /// Asks how many flows each table takes.
+    Tables,
     /// Asks for all flows of a table, or of [`ALL_TABLES`], with these bits in their cookies.
     Flows {
         table: u8,
@@ -73,6 +75,8 @@ pub(crate) enum Said<'a> {
         tables: u8,
     },
     Barrier,
+    /// How many flows tables take, by their numbers, and whether more follow.
+    Tables(Vec<(u8, u32)>, bool),
     /// Flows, and whether more follow. One that is not like ours is `None`.
     Flows(Vec<Option<Counted>>, bool),
     /// Something that nobody asked for.
@@ -109,6 +113,8 @@ const DELETE: u8 = 3;
 const DELETE_STRICT: u8 = 4;
 /// `OFPMP_FLOW`.
 const FLOW_STATISTICS: u16 = 1;
+/// `OFPMP_TABLE_FEATURES`.
+const TABLE_FEATURES: u16 = 12;
 /// `OFPMPF_REPLY_MORE`.
 const MORE: u16 = 1;
 /// `OFPHET_VERSIONBITMAP`.
@@ -122,7 +128,7 @@ impl Request {
             Self::Features => kind::FEATURES_REQUEST,
             Self::Add(_) | Self::Remove(..) | Self::RemoveAll { .. } => kind::FLOW_MOD,
             Self::Barrier => kind::BARRIER_REQUEST,
-            Self::Flows { .. } => kind::MULTIPART_REQUEST,
+            Self::Tables | Self::Flows { .. } => kind::MULTIPART_REQUEST,
             Self::Echo => kind::ECHO_REQUEST,
         };
         let from = begin(out, kind, number);
@@ -142,6 +148,10 @@ impl Request {
                 let does = Does::GoTo(0);
                 let flow = Flow { table, priority: 0, cookie, matches: Match::All, does };
                 push_flow_mod(out, DELETE, flow, mask);
+            }
+            Self::Tables => {
+                out.extend(TABLE_FEATURES.to_be_bytes());
+                out.extend([0; 6]);
             }
             Self::Flows { table, cookie, mask } => {
                 out.extend(FLOW_STATISTICS.to_be_bytes());
@@ -220,8 +230,12 @@ pub(crate) fn read(message: &[u8]) -> Option<(u32, Said<'_>)> {
         kind::MULTIPART_REPLY => {
             let (kind, flags) = (reader.u16()?, reader.u16()?);
             reader.take(4)?;
-            (kind == FLOW_STATISTICS).then_some(())?;
-            Said::Flows(flows(reader)?, flags & MORE != 0)
+            let more = flags & MORE != 0;
+            match kind {
+                FLOW_STATISTICS => Said::Flows(flows(reader)?, more),
+                TABLE_FEATURES => Said::Tables(tables(reader)?, more),
+                _ => return None,
+            }
         }
         _ => Said::Other,
     };
@@ -240,6 +254,20 @@ fn bitmap(mut reader: Reader<'_>) -> Option<u32> {
         let padding = len.next_multiple_of(8) - len;
         reader.take(padding.min(reader.0.len()))?;
     }
+}
+
+/// How many flows each table of a reply takes (7.3.5.5).
+fn tables(mut reader: Reader<'_>) -> Option<Vec<(u8, u32)>> {
+    let mut tables = Vec::new();
+    while !reader.0.is_empty() {
+        let len = usize::from(reader.u16()?);
+        let mut table = Reader(reader.take(len.checked_sub(2)?)?);
+        let number = table.u8()?;
+        // Padding, name, metadata that is matched and written, configuration.
+        table.take(5 + 32 + 8 + 8 + 4)?;
+        tables.push((number, table.u32()?));
+    }
+    Some(tables)
 }
 
 /// The flows of a statistics reply.

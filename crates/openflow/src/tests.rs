@@ -138,7 +138,44 @@ fn ready(exits: Exits) -> Channel {
         channel.handle_bytes(NOW, piece).expect("it is sound");
     }
     assert_eq!((channel.stage(), channel.features()), (Stage::Ready, (0x1ecc_05a0_aa49, 254)));
+    let tables = bytes("0412001000000003000c000000000000");
+    assert_eq!(channel.take_out(), tables, "it is asked how much they take");
     channel
+}
+
+/// How a switch says how many flows these tables take, and whether more follow.
+fn table_features(tables: &[(u8, u32)], more: bool) -> Vec<u8> {
+    let zeros = |count: usize| "00".repeat(count);
+    let table = |(number, flows): &(u8, u32)| {
+        // A property follows, in which nobody is interested.
+        let property = "0008000400000000";
+        format!("0048{number:02x}{}{flows:08x}{property}", zeros(5 + 32 + 8 + 8 + 4))
+    };
+    let tables: String = tables.iter().map(table).collect();
+    let len = 16 + tables.len() / 2;
+    bytes(&format!("0413{len:04x}00000003000c{:04x}00000000{tables}", u16::from(more)))
+}
+
+#[test]
+fn a_switch_need_not_say_how_much_its_tables_take() {
+    let mut channel = ready(exits());
+    assert_eq!(channel.sizes(), (None, None));
+    channel.handle_bytes(NOW, &table_features(&[(0, 2_000), (7, 9)], true)).expect("it is sound");
+    assert_eq!(channel.sizes(), (Some(1_999), None), "one is for all else");
+    channel.handle_bytes(NOW, &table_features(&[(1, 500)], false)).expect("it is sound");
+    assert_eq!(channel.sizes(), (Some(1_999), Some(499)));
+    let mut other = ready(exits());
+    // OFPET_BAD_REQUEST, OFPBRC_BAD_MULTIPART.
+    other.handle_bytes(NOW, &bytes("0401000c 00000003 00010002")).expect("it is lived with");
+    other.change(&[]);
+    other.handle_bytes(NOW, &bytes("0415000800000004")).expect("it is sound");
+    assert_eq!(other.take_answer(), Some(Answer::Done(BTreeMap::new())));
+    assert_eq!(other.sizes(), (None, None));
+    let whole = table_features(&[(0, 2_000)], false);
+    for len in 8..whole.len() {
+        // No panic, whatever is missing.
+        read(&whole[..len]);
+    }
 }
 
 #[test]
@@ -150,11 +187,11 @@ fn changes_are_done_with_their_barrier_and_errors_name_theirs() {
     let to = |prefix, via| Change { prefix, via: Some(via) };
     channel.change(&[to(prefix(), node()), to(other, node()), to(far, nobody)]);
     assert!(!channel.take_out().is_empty());
-    // The second of them: HELLO was 1, the question about features 2.
-    let full = "0401000c 00000004 00050001";
+    // The second of them: HELLO was 1, the questions about features and tables 2 and 3.
+    let full = "0401000c 00000005 00050001";
     channel.handle_bytes(NOW, &bytes(full)).expect("it is lived with");
     assert_eq!(channel.take_answer(), None);
-    channel.handle_bytes(NOW, &bytes("0415000800000005")).expect("it is sound");
+    channel.handle_bytes(NOW, &bytes("0415000800000006")).expect("it is sound");
     let refused: BTreeMap<AddressPrefix, String> = [
         (other, "its table is full".to_owned()),
         (far, "nobody says where fd77::1:9 is".to_owned()),
@@ -203,13 +240,13 @@ fn all_that_leads_to_a_member_goes_with_one_request() {
     let mut channel = ready(exits());
     channel.sweep(node());
     // DELETE of table 0, all bits of the cookie; then the barrier.
-    let sweep = "040e0038000000036b77800000010002ffffffffffffffff 00 03 00000000 0000 \
-        ffffffffffffffffffffffff 00000000 0001000400000000 0414000800000004";
+    let sweep = "040e0038000000046b77800000010002ffffffffffffffff 00 03 00000000 0000 \
+        ffffffffffffffffffffffff 00000000 0001000400000000 0414000800000005";
     assert_eq!(channel.take_out(), bytes(sweep));
-    channel.handle_bytes(NOW, &bytes("0415000800000004")).expect("it is sound");
+    channel.handle_bytes(NOW, &bytes("0415000800000005")).expect("it is sound");
     assert_eq!(channel.take_answer(), Some(Answer::Done(BTreeMap::new())));
     channel.sweep(Ipv6Addr::LOCALHOST);
-    assert_eq!(channel.take_out(), bytes("0414000800000005"), "nothing leads there");
+    assert_eq!(channel.take_out(), bytes("0414000800000006"), "nothing leads there");
 }
 
 #[test]
@@ -219,8 +256,8 @@ fn what_wants_an_echo_gets_it_and_what_is_silent_is_given_up() {
     assert_eq!(channel.take_out(), bytes("0403000a00000077abcd"));
     let later = NOW + Duration::from_secs(2);
     channel.handle_timeout(later).expect("it is asked first");
-    assert_eq!(channel.take_out(), bytes("0402000800000003"));
-    channel.handle_bytes(later, &bytes("0403000800000003")).expect("it is sound");
+    assert_eq!(channel.take_out(), bytes("0402000800000004"));
+    channel.handle_bytes(later, &bytes("0403000800000004")).expect("it is sound");
     let late = later + Duration::from_secs(6);
     channel.handle_timeout(late).expect("it is asked again");
     assert_eq!(channel.handle_timeout(late + Duration::from_secs(5)), Err(ChannelError::Silent));

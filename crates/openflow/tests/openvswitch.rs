@@ -294,6 +294,9 @@ mod tests {
             );
             let mut driven = Driven::connect(&ovs);
             driven.channel.say_defaults();
+            // By the time that it has done something it has said how much there is room for.
+            assert_eq!(driven.change(&[]), BTreeMap::new());
+            assert_eq!(driven.channel.sizes().0, Some(3), "a limit of four, and the default");
             let rules: Vec<Change> = (0..6).map(|key| to(rule(key), 1)).collect();
             let refused = driven.change(&rules);
             let expected = [4, 5].map(|key| (rule(key), "its table is full".to_owned()));

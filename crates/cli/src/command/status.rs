@@ -309,10 +309,12 @@ fn cache_in_words(cache: &CacheStatus) -> String {
 /// How the content table stands that a switch keeps.
 fn content_in_words(content: &ContentReport) -> String {
     let ContentReport { plane, partitions, rules, pending, refused, unroutable, .. } = content;
+    let of_room = content.capabilities.sizes.rules.map(|room| format!(" of {}", grouped(room)));
     let mut text = format!(
-        "by --plane {plane} {} prefixes and {} rules of cached keys",
+        "by --plane {plane} {} prefixes and {}{} rules of cached keys",
         grouped(*partitions),
-        grouped(*rules)
+        grouped(*rules),
+        of_room.unwrap_or_default()
     );
     let rest = [
         (*pending, "to come"),
@@ -419,7 +421,7 @@ const BAR_WIDTH: usize = 30;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use cluster::Capabilities;
+    use cluster::{Capabilities, TableSizes};
 
     #[test]
     fn of_a_content_table_what_is_wrong_is_said_and_nothing_that_is_not() {
@@ -436,7 +438,9 @@ mod tests {
         };
         let text = "by --plane routes 1 536 prefixes and 12 rules of cached keys";
         assert_eq!(content_in_words(&good), text);
+        let sizes = TableSizes { rules: Some(2_000), ..TableSizes::default() };
         let bad = ContentReport {
+            capabilities: Capabilities { sizes, ..Capabilities::ADDRESSES },
             pending: 1,
             refused: 2,
             unroutable: 3,
@@ -444,8 +448,13 @@ mod tests {
             ..good
         };
         let said = content_in_words(&bad);
-        for part in ["1 to come", "2 refused", "3 partitions without", "does not answer: no answer"]
-        {
+        for part in [
+            "and 12 of 2 000 rules",
+            "1 to come",
+            "2 refused",
+            "3 partitions without",
+            "does not answer: no answer",
+        ] {
             assert!(said.contains(part), "{said}");
         }
     }

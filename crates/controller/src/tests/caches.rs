@@ -1,8 +1,12 @@
 //! Caches: told addresses, heard of, and waited for by nobody.
 
+use super::member::content_on;
 use super::world::{POLL, World, config, endpoint, hash, node, spec_of_node};
 use crate::{CacheStatus, CommandError, ConfigError, Controller, ControllerConfig, MemberState};
-use cluster::{CacheId, CacheSpec, CacheTables, HotKey, HotPolicy, Install, KeyspaceId, Member};
+use cluster::{
+    CacheId, CacheSpec, CacheTables, Capabilities, HotKey, HotPolicy, Install, KeyspaceId, Member,
+    TableSizes,
+};
 use machine::Instant;
 use std::time::Duration;
 use wire::Revision;
@@ -55,13 +59,37 @@ fn caches_are_told_where_the_others_are_and_the_others_where_they_are() {
     assert_eq!(map.caches, [spec(2), spec(5)], "by id");
     assert_eq!(told(&world), vec![vec![2, 5]; 4]);
     for id in [2, 5] {
-        let CacheTables { revision, cluster, cache, switch, nodes, keyspaces } = tables(&world, id);
+        let CacheTables { revision, cluster, cache, switch, standbys, nodes, keyspaces } =
+            tables(&world, id);
         assert_eq!((revision, cluster, cache), (map.revision, map.cluster, CacheId(id)));
         assert_eq!((switch, nodes.len()), (world.config.switches[0], 3));
+        assert_eq!(standbys, world.config.switches[1..]);
         assert_eq!(keyspaces, map.keyspaces);
     }
     let mut to_caches = world.delivered.iter().filter(|(to, _)| matches!(to, Member::Cache(_)));
     assert!(to_caches.all(|(_, order)| order.lease.is_none() && order.hot.is_none()));
+}
+
+#[test]
+fn caches_share_the_room_that_the_smallest_table_of_a_switch_has_for_rules() {
+    let mut world = world(1, &[5, 2]);
+    let told = |world: &World| {
+        let last = world.delivered.iter().rev().find(|(to, _)| *to == cache(2)).expect("an order");
+        last.1.rules_max
+    };
+    let program = Capabilities::PROGRAM.sizes.rules.unwrap();
+    world.live();
+    assert_eq!(told(&world), Some(program / 2));
+    let sizes = |rules| TableSizes { rules, ..TableSizes::default() };
+    let content =
+        |rules| content_on(Capabilities { sizes: sizes(rules), ..Capabilities::ADDRESSES });
+    for (of_routes, expected) in [(Some(1_000), 500), (None, program / 2), (Some(0), 0)] {
+        world.member(Member::Switch(0)).content = Some(content(of_routes));
+        world.live();
+        assert_eq!(told(&world), Some(expected));
+    }
+    let to_others = world.delivered.iter().filter(|(to, _)| !matches!(to, Member::Cache(_)));
+    assert!(to_others.into_iter().all(|(_, order)| order.rules_max.is_none()));
 }
 
 #[test]

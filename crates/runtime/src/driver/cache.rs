@@ -97,6 +97,7 @@ impl CacheSnapshot {
 #[derive(Debug)]
 struct Command {
     install: Option<CacheTables>,
+    rules_max: Option<usize>,
     leaves: bool,
     answer: Reply<CacheSnapshot>,
 }
@@ -197,23 +198,27 @@ impl CacheHandle {
     ///
     /// If its thread does not answer.
     pub fn snapshot(&self) -> Result<CacheSnapshot, MailError> {
-        self.command(None, ANSWER_WAIT_MAX)
+        self.command(None, None, ANSWER_WAIT_MAX)
     }
 
     /// Gives back all that it was lent, and has the switch send it nothing more.
     pub(crate) fn leave(&self) -> Result<(), MailError> {
         self.leaving.begin();
-        self.command(None, ANSWER_WAIT_MAX).map(drop)
+        self.command(None, None, ANSWER_WAIT_MAX).map(drop)
     }
 
-    /// Gives it these tables. Says how it is then.
+    /// Gives it these tables, and says how many rules of its own switches take. Says how it is
+    /// then.
     pub(super) fn command(
         &self,
         install: Option<CacheTables>,
+        rules_max: Option<u64>,
         patience: Duration,
     ) -> Result<CacheSnapshot, MailError> {
         let leaves = self.leaving.is_begun();
-        let command = |answer| Command { install: install.clone(), leaves, answer };
+        let of_shard = |all| usize::try_from(all / u64::from(self.spec.shards));
+        let rules_max = rules_max.map(|all| of_shard(all).unwrap_or(usize::MAX));
+        let command = |answer| Command { install: install.clone(), rules_max, leaves, answer };
         let shards = ask_all(&self.mailboxes, patience, command)?;
         shards.into_iter().reduce(CacheSnapshot::with).ok_or(MailError::Ended)
     }
@@ -228,9 +233,12 @@ impl Driven for Thread {
     type Command = Command;
 
     fn handle_command(&mut self, now: Instant, command: Command) {
-        let Command { install, leaves, answer } = command;
+        let Command { install, rules_max, leaves, answer } = command;
         if let Some(tables) = install {
             self.cache.install(now, &tables);
+        }
+        if let Some(rules_max) = rules_max {
+            self.cache.set_rules_max(rules_max);
         }
         if leaves {
             self.cache.leave(now);

@@ -7,7 +7,7 @@ mod tests;
 
 use crate::clock::Clock;
 use ::openflow::Exits;
-use cluster::{CacheId, Capabilities, ContentReport, PartitionCount, SwitchTables};
+use cluster::{CacheId, Capabilities, ContentReport, PartitionCount, SwitchTables, TableSizes};
 use content::{BATCH_MAX, Change, ContentTable, Counts, Entry};
 use machine::Instant;
 use openflow::OpenFlowSwitch;
@@ -34,6 +34,11 @@ pub(crate) trait Device: Send + 'static {
         must: bool,
         wanted: &dyn Fn(AddressPrefix) -> Option<Ipv6Addr>,
     ) -> Result<Option<Vec<Entry>>, String>;
+
+    /// How much its table holds, as far as that is known by now.
+    fn sizes(&self) -> TableSizes {
+        TableSizes::default()
+    }
 
     /// How many changes it may be asked for now.
     fn room(&self, now: Instant) -> usize;
@@ -148,6 +153,7 @@ struct State {
     made: u64,
     refused: u64,
     trouble: Option<String>,
+    sizes: TableSizes,
     ends: bool,
 }
 
@@ -198,7 +204,14 @@ impl ContentAgent {
 
     pub(crate) fn start(service: ServicePrefix, device: impl Device) -> Result<Self, ContentError> {
         let table = ContentTable::new(service);
-        let state = State { table, made: 0, refused: 0, trouble: None, ends: false };
+        let state = State {
+            table,
+            made: 0,
+            refused: 0,
+            trouble: None,
+            sizes: TableSizes::default(),
+            ends: false,
+        };
         let (kind, state) = (device.kind(), Mutex::new(state));
         let shared = Arc::new(Shared { kind, state, more: Condvar::new() });
         let keeper = Keeper::new(device, Arc::clone(&shared));
@@ -231,12 +244,12 @@ impl ContentAgent {
 
     pub(super) fn snapshot(&self) -> ContentSnapshot {
         let state = self.0.shared.lock();
-        let State { table, made, refused, trouble, .. } = &*state;
+        let State { table, made, refused, trouble, sizes, .. } = &*state;
         let Counts { partitions, rules, pending, failed } = table.counts();
         let Kind { plane, capabilities, changes_per_second } = self.0.shared.kind;
         let report = ContentReport {
             plane: plane.to_owned(),
-            capabilities,
+            capabilities: Capabilities { sizes: *sizes, ..capabilities },
             changes_per_second,
             partitions: partitions as u64,
             rules: rules as u64,
@@ -302,6 +315,7 @@ impl<D: Device> Keeper<D> {
             }
             if now >= self.looks {
                 self.look(now);
+                self.shared.lock().sizes = self.device.sizes();
             }
             if !self.unknown && now >= self.counts {
                 self.count(now);

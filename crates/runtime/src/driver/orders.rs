@@ -137,14 +137,14 @@ impl MemberHandle {
     }
 
     async fn carry_out(&self, order: Order) -> Result<Report, OrderError> {
-        let Order { install, clock, lease, direct, hot, verify, .. } = order;
+        let Order { install, clock, lease, direct, hot, verify, rules_max, .. } = order;
         // One from far ahead would be the last that is taken. Tables and lease are good as ever.
         let hot = hot.filter(|order| may_be(order));
         if let Some(hot) = &hot {
             hot.check().map_err(OrderError::UnsoundHot)?;
         }
         match self {
-            Self::Cache(cache) => tell_cache(cache, install).await,
+            Self::Cache(cache) => tell_cache(cache, install, rules_max).await,
             Self::Switch(switch) => {
                 let tables = match install {
                     None => None,
@@ -202,15 +202,19 @@ impl MemberHandle {
     }
 }
 
-/// Gives a cache its tables, if there are any, and says how it is then.
-async fn tell_cache(cache: &CacheHandle, install: Option<Install>) -> Result<Report, OrderError> {
+/// Gives a cache its tables, if there are any, and the room for its rules. Says how it is then.
+async fn tell_cache(
+    cache: &CacheHandle,
+    install: Option<Install>,
+    rules_max: Option<u64>,
+) -> Result<Report, OrderError> {
     let tables = match install {
         None => None,
         Some(Install::Cache(tables)) => Some(for_cache(cache, tables)?),
         Some(other) => return Err(wrong_role("cache", &other)),
     };
     let to_ask = cache.clone();
-    let snapshot = blocking(move || to_ask.command(tables, PATIENCE)).await?;
+    let snapshot = blocking(move || to_ask.command(tables, rules_max, PATIENCE)).await?;
     Ok(Report {
         incarnation: cache.incarnation(),
         at: snapshot.at,

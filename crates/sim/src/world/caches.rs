@@ -4,7 +4,7 @@ use super::control::{Mandate, Reply};
 use super::{Unit, World};
 use crate::role::{CACHE_SHARDS, Role, cache_endpoint, node_spec, role_of};
 use cache::{Admission, Cache, CacheConfig, RulePace};
-use cluster::{CacheId, Incarnation, Install, MemberReport, PartitionId};
+use cluster::{CacheId, Incarnation, Install, MemberReport, Order, PartitionId};
 use machine::{Instant, LoadMetric};
 use node::{InstantReports, PeriodicReports, TrackerConfig};
 use std::ops::Range;
@@ -89,12 +89,16 @@ impl World {
         &mut self,
         index: u16,
         local: Instant,
-        (mandate, install): (&Mandate, Option<&Install>),
+        (mandate, order): (&Mandate, &Order),
     ) {
         let shards = self.caches.get_mut(cache_shards(index)).into_iter().flatten().flatten();
         let reports = shards.map(|cache| {
-            if let Some(Install::Cache(tables)) = install {
+            if let Some(Install::Cache(tables)) = &order.install {
                 cache.install(local, tables);
+            }
+            if let Some(rules_max) = order.rules_max {
+                let of_shard = rules_max / cache_shards(index).len() as u64;
+                cache.set_rules_max(usize::try_from(of_shard).unwrap_or(usize::MAX));
             }
             cache.report()
         });

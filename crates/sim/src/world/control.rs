@@ -301,7 +301,7 @@ impl World {
                 }
                 self.wait_for_turns(node, mandate);
             }
-            Role::Cache(index) => self.order_cache(index, local, (mandate, install.as_ref())),
+            Role::Cache(index) => self.order_cache(index, local, (mandate, order)),
             Role::Client(_) | Role::Controller(_) | Role::Store => {}
         }
     }

@@ -2,7 +2,7 @@
 
 use super::{Device, Kind, Sweep};
 use crate::clock::Clock;
-use cluster::Capabilities;
+use cluster::{Capabilities, TableSizes};
 use content::{Budget, Change, Entry};
 use machine::Instant;
 use openflow::{Answer, Channel, Exits, Part, Stage};
@@ -11,7 +11,7 @@ use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::net::{Ipv6Addr, SocketAddr, TcpListener, TcpStream};
 use std::num::NonZero;
 use std::time::Duration;
-use wire::AddressPrefix;
+use wire::{AddressPrefix, ContentClass};
 
 /// Where switches connect, and the one that has done so.
 pub(super) struct OpenFlowSwitch {
@@ -188,6 +188,13 @@ impl Device for OpenFlowSwitch {
         Kind { plane: "openflow", capabilities, changes_per_second }
     }
 
+    fn sizes(&self) -> TableSizes {
+        let (rules, prefixes) = self.link.as_ref().map_or((None, None), |it| it.channel.sizes());
+        // A prefix for each class.
+        let partitions = prefixes.map(|prefixes| u64::from(prefixes) / CLASSES);
+        TableSizes { partitions, hot_keys: None, rules: rules.map(u64::from) }
+    }
+
     fn look(
         &mut self,
         must: bool,
@@ -238,6 +245,9 @@ impl Device for OpenFlowSwitch {
         Ok(Some(entries.into_iter().map(|(entry, packets)| (entry.prefix, packets)).collect()))
     }
 }
+
+/// Prefixes of a partition.
+const CLASSES: u64 = ContentClass::ALL.len() as u64;
 
 /// Why nothing can be done.
 const NOBODY: &str = "no switch is connected";
