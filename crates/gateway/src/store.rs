@@ -26,7 +26,7 @@ mod turns;
 mod view;
 
 pub(crate) use incoming::Incoming;
-pub(crate) use limits::too_long_together;
+pub(crate) use limits::{can_be_set, too_long_together};
 pub(crate) use plan::{Plan, Settled};
 pub(crate) use terms::Seen;
 

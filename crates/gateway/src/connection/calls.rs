@@ -9,7 +9,7 @@ use super::call::{Call, Ended, Slot, Stage, Work};
 use super::overlap::{Kind, Overlap, UnderWay, Verdict};
 use crate::Reply;
 use crate::command::Keyed;
-use crate::store::{Incoming, Plan, Settled};
+use crate::store::{Incoming, Plan, Settled, can_be_set};
 use bytes::Bytes;
 use client::Outcome;
 use futures_util::stream::StreamExt as _;
@@ -28,7 +28,9 @@ impl Connection {
         self.alone = key.is_none();
         let kind = match (command, call.args.as_slice()) {
             (Keyed::Get, _) => Kind::Get,
-            (Keyed::Set, [_, _, value]) if self.incoming.is_none() => Kind::Set(value.clone()),
+            (Keyed::Set, [_, key, value]) if self.incoming.is_none() && can_be_set(key, value) => {
+                Kind::Set(value.clone())
+            }
             _ => Kind::Other,
         };
         let incoming = self.incoming.take().map(Box::new);
@@ -73,7 +75,7 @@ impl Connection {
             return;
         };
         if let (Keyed::Get, Some(value)) = (work.command, known) {
-            slot.stage = Stage::Ended(Reply::Bulk(value).into());
+            self.note_end(number, Reply::Bulk(value).into());
         } else if incoming.is_some() {
             self.spawn(number, work, incoming);
         } else {
@@ -83,8 +85,22 @@ impl Connection {
                     self.planned.push(number);
                 }
                 Ok(None) => self.spawn(number, work, None),
-                Err(reply) => slot.stage = Stage::Ended(reply.into()),
+                Err(reply) => self.note_end(number, reply.into()),
             }
+        }
+    }
+
+    /// A command was carried out, and with it those that it carries.
+    fn note_end(&mut self, number: u64, ended: Ended) {
+        let Some(began) = self.slot(number).map(|slot| slot.call.began) else { return };
+        for carried in self.under_way.take_carried(number) {
+            if let Some(slot) = self.slot(carried) {
+                slot.call.began = began;
+                slot.stage = Stage::Ended(ended.reply.clone().into());
+            }
+        }
+        if let Some(slot) = self.slot(number) {
+            slot.stage = Stage::Ended(ended);
         }
     }
 
@@ -159,7 +175,7 @@ impl Connection {
             self.now = Instant::now();
             let Some(slot) = self.slot(number) else { continue };
             slot.call.args = args.unwrap_or_else(|| mem::take(&mut slot.call.args));
-            slot.stage = Stage::Ended(ended);
+            self.note_end(number, ended);
         }
         any |= self.answer();
         if any { Poll::Ready(()) } else { Poll::Pending }
@@ -170,7 +186,7 @@ impl Connection {
         let Some(slot) = slot_of(&mut self.slots, &self.under_way, number) else { return };
         let Stage::Asked(work, plan) = slot.stage else { return };
         match self.store.take_outcome(plan, outcome) {
-            Settled::Reply(reply, seen) => slot.stage = Stage::Ended((reply, seen).into()),
+            Settled::Reply(reply, seen) => self.note_end(number, (reply, seen).into()),
             Settled::Again => self.spawn(number, work, None),
             Settled::Found(found) => {
                 slot.stage = Stage::Runs;

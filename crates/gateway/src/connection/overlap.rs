@@ -5,6 +5,11 @@
 //! A GET that waits for a plain SET needs not be carried out: what it may tell at the moment at
 //! which that SET took effect is what was set.
 //!
+//! A plain SET that waits needs not be carried out either if another one of its key comes right
+//! behind it: that one carries it. What it has written nobody could have read: it takes effect just
+//! before the one that carries it, which was begun later and is answered with the same reply. So of
+//! any number of SETs that come while one of their key is under way only the last is sent.
+//!
 //! A client takes replies in the order of its commands, and never may a later one show an older
 //! state of a key than an earlier one. GETs that overlap can be carried out in any order. If the
 //! later one read an older version, it read before the earlier one did; so that moment of the
@@ -19,6 +24,7 @@ use crate::Reply;
 use crate::store::Seen;
 use bytes::Bytes;
 use std::collections::VecDeque;
+use std::mem;
 use wire::Version;
 
 /// Commands that are under way, in their order.
@@ -46,6 +52,8 @@ struct Command {
     after: Option<u64>,
     /// Those that have to be begun after this one.
     waiting: Vec<u64>,
+    /// SETs before it that are never begun, and end as it does.
+    carried: Vec<u64>,
     /// Which GET of the same key was started next, while this one was under way.
     next: Option<u64>,
     /// What the client has been told of the key by GETs that this one overlaps with.
@@ -58,7 +66,7 @@ struct Command {
 #[derive(Debug)]
 pub(super) enum Kind {
     Get,
-    /// If it replies OK, this is its value from then on.
+    /// Sets this value, without any condition or expiry: it is there if the reply is OK.
     Set(Bytes),
     Other,
 }
@@ -127,11 +135,30 @@ impl UnderWay {
     /// its place, and whether it has to wait for its [turn](Self::next_turn) before it is begun.
     pub(super) fn push(&mut self, key: Bytes, kind: Kind) -> (Overlap, bool) {
         let place = self.place(&key, &kind);
+        let spared = if let Overlap::After(last) = place { self.spared(last, &kind) } else { None };
+        self.push_at(place, spared, key, kind)
+    }
+
+    /// The same at that place; it carries the SET that it spares, if there is one.
+    fn push_at(
+        &mut self,
+        place: Overlap,
+        spared: Option<u64>,
+        key: Bytes,
+        kind: Kind,
+    ) -> (Overlap, bool) {
         let number = self.done + self.commands.len() as u64;
-        let after = match place {
-            Overlap::Apart => None,
-            Overlap::After(last) => Some(last),
-            Overlap::Beside(last) => {
+        let mut carried = Vec::new();
+        let after = match (place, spared) {
+            (_, Some(spared)) => {
+                let it = self.command(spared);
+                carried = mem::take(&mut it.carried);
+                carried.push(spared);
+                it.after
+            }
+            (Overlap::Apart, None) => None,
+            (Overlap::After(last), None) => Some(last),
+            (Overlap::Beside(last), None) => {
                 let last = self.command(last);
                 last.next = Some(number);
                 last.after
@@ -139,12 +166,29 @@ impl UnderWay {
         };
         let after = after.filter(|&it| it >= self.done);
         if let Some(before) = after {
-            self.command(before).waiting.push(number);
+            let waiting = &mut self.command(before).waiting;
+            waiting.retain(|it| Some(*it) != spared);
+            waiting.push(number);
         }
         self.tags.push_back(tag(&key));
-        let (told, again, waiting) = (None, false, Vec::new());
-        self.commands.push_back(Command { key, kind, after, waiting, next: None, told, again });
+        let (next, told, again, waiting) = (None, None, false, Vec::new());
+        self.commands.push_back(Command { key, kind, after, waiting, carried, next, told, again });
         (place, after.is_some())
+    }
+
+    /// The command before one of its key, if that need not be carried out because of it: a SET that
+    /// waits.
+    fn spared(&mut self, last: u64, kind: &Kind) -> Option<u64> {
+        let done = self.done;
+        let before = self.command(last);
+        let waits = before.after.is_some_and(|it| it >= done);
+        let both_set = matches!((&before.kind, kind), (Kind::Set(_), Kind::Set(_)));
+        (waits && both_set).then_some(last)
+    }
+
+    /// A command was carried out: the SETs that it carries end as it does.
+    pub(super) fn take_carried(&mut self, number: u64) -> Vec<u64> {
+        mem::take(&mut self.command(number).carried)
     }
 
     /// The first command was carried out, with that reply. If it is not to be run again, it is

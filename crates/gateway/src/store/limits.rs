@@ -61,6 +61,11 @@ pub(super) fn entry(key: &[u8], value_len: usize) -> Answer<()> {
     ))
 }
 
+/// Whether the key can be set to the value.
+pub(crate) fn can_be_set(key: &[u8], value: &[u8]) -> bool {
+    entry(key, value.len()).is_ok()
+}
+
 /// Whether a value of so many bytes can be read and written again by one command.
 pub(super) fn changed(key: &[u8], value_len: usize) -> Answer<()> {
     entry(key, value_len)?;

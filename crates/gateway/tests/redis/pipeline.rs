@@ -80,6 +80,40 @@ fn commands_about_one_key_take_effect_in_their_order() {
     client.ask(sent, expected);
 }
 
+#[test]
+fn sets_that_wait_for_each_other_are_all_answered_and_the_last_one_stays() {
+    let (gateway, other) = (start(), start());
+    let mut client = Raw::connect(gateway.local());
+    let mut observer = Raw::connect(other.local());
+    for round in 0..20 {
+        let (mut sent, mut expected) = (Vec::new(), String::new());
+        let value = |at: usize| match at % 40 {
+            // Some do not fit a datagram, and one is of a key that may not have it.
+            17 => format!("{round}-{at}-{}", "x".repeat(3_000)),
+            _ => format!("{round}-{at}"),
+        };
+        for at in 0..200 {
+            sent.extend(command(&["SET", "overtaken", &value(at)]));
+            expected.push_str("+OK\r\n");
+            if at % 50 == 49 {
+                sent.extend(command(&["GET", "overtaken"]));
+                let value = value(at);
+                expected.push_str(&format!("${}\r\n{value}\r\n", value.len()));
+            }
+        }
+        let key = "k".repeat(wire::KEY_MAX);
+        sent.extend(command(&["SET", &key, "short"]).repeat(3));
+        sent.extend(command(&["SET", &key, &value(17)]));
+        client.ask(sent, expected + &"+OK\r\n".repeat(3));
+        let refused = client.line();
+        assert!(refused.starts_with("-ERR values have at most"), "{refused}");
+        let last = value(199);
+        let last = format!("${}\r\n{last}\r\n", last.len());
+        observer.ask(command(&["GET", "overtaken"]), last);
+        observer.ask(command(&["GET", &key]), "$5\r\nshort\r\n");
+    }
+}
+
 /// Writes a key with growing numbers, and deletes it now and then, until it is told to end.
 fn write_on(client: &mut Raw, key: &str, ended: &AtomicBool) {
     for number in 1.. {
