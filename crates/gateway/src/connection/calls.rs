@@ -136,7 +136,7 @@ impl Connection {
                 return false;
             };
             let Stage::Planned(work, plan) = slot.stage else { return false };
-            let begun = opening.begin(number, plan.request(&slot.call.args));
+            let begun = plan.lend(&slot.call.args, |request| opening.begin(number, request));
             if begun {
                 slot.stage = Stage::Asked(work, plan);
             }
@@ -185,9 +185,16 @@ impl Connection {
     fn settle(&mut self, number: u64, outcome: Outcome<client::Reply>) {
         let Some(slot) = slot_of(&mut self.slots, &self.under_way, number) else { return };
         let Stage::Asked(work, plan) = slot.stage else { return };
-        match self.store.take_outcome(plan, outcome) {
+        match self.store.take_outcome(plan, &slot.call.args, outcome) {
             Settled::Reply(reply, seen) => self.note_end(number, (reply, seen).into()),
             Settled::Again => self.spawn(number, work, None),
+            Settled::Rest(args) => {
+                slot.stage = Stage::Runs;
+                let store = Arc::clone(&self.store);
+                self.running.push(Box::pin(async move {
+                    (number, None, store.run(work.command, &args).await.into())
+                }));
+            }
             Settled::Found(found) => {
                 slot.stage = Stage::Runs;
                 let (args, store) = (mem::take(&mut slot.call.args), Arc::clone(&self.store));

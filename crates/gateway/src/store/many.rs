@@ -146,21 +146,27 @@ impl Store {
     }
 }
 
+/// What an MGET replies that has found this.
+pub(super) fn in_array(found: Vec<Option<Value>>) -> Reply {
+    let shown = |found: Value| Reply::Bulk(found.value.into());
+    Reply::Array(found.into_iter().map(|found| found.map_or(Reply::Null, shown)).collect())
+}
+
 /// What the writes of a command did so far.
-struct Tally {
+pub(super) struct Tally {
     all: usize,
     done: usize,
 }
 
 impl Tally {
     /// Of a command with so many writes.
-    fn new(all: usize) -> Self {
+    pub(super) fn new(all: usize) -> Self {
         Self { all, done: 0 }
     }
 
     /// Takes what some of them did. If one did not, the error says of how many nobody knows that
     /// they are done, and no more are to be tried.
-    fn take<T>(&mut self, outcomes: Vec<Outcome<T>>) -> Answer<Vec<T>> {
+    pub(super) fn take<T>(&mut self, outcomes: Vec<Outcome<T>>) -> Answer<Vec<T>> {
         let mut done = Vec::new();
         let mut failed: Option<NotDone> = None;
         for outcome in outcomes {

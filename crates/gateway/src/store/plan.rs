@@ -6,6 +6,7 @@
 use super::errors::{Answer, NOT_AN_INTEGER};
 use super::integers::{integer, negated};
 use super::limits;
+use super::room::SMALL;
 use super::terms::{Condition, Seen, set_terms};
 use super::times::When;
 use crate::Reply;
@@ -32,7 +33,17 @@ pub(crate) enum Plan {
     },
     Del,
     Add(i64),
+    /// All arguments are read, each as a key of its own.
+    ReadAll,
+    /// All arguments are written, keys and values in turn, each key for itself.
+    PutAll,
 }
+
+/// Keys of a command that is one request of the client at most: all replies to it together take
+/// less room than is worth being counted.
+const KEYS_MAX: usize = wire::MGET_KEYS_MAX;
+
+const _: () = assert!(KEYS_MAX * wire::ENTRY_MAX < SMALL);
 
 /// What a reply shows of a value that was read.
 #[derive(Clone, Copy, Debug)]
@@ -53,6 +64,8 @@ pub(crate) enum Settled {
     Found(Value),
     /// Nothing was done, and [`Store::run`](super::Store::run) has to do it.
     Again,
+    /// Of the rest nothing was done: it has to do that, as a command with these arguments.
+    Rest(Vec<Bytes>),
 }
 
 impl Plan {
@@ -96,6 +109,15 @@ impl Plan {
                 limits::key(key)?;
                 Self::Del
             }
+            (Keyed::MGet, [_, keys @ ..]) if keys.len() <= KEYS_MAX => {
+                keys.iter().try_for_each(|key| limits::key(key))?;
+                Self::ReadAll
+            }
+            (Keyed::MSet, [_, pairs @ ..]) if pairs.len() <= 2 * KEYS_MAX => {
+                let (pairs, []) = pairs.as_chunks::<2>() else { return Ok(None) };
+                pairs.iter().try_for_each(|[key, value]| limits::entry(key, value.len()))?;
+                Self::PutAll
+            }
             (Keyed::Exists | Keyed::Touch, [_, key]) => Self::read(key, Shown::Presence)?,
             (Keyed::StrLen, [_, key]) => Self::read(key, Shown::Len)?,
             (Keyed::Type, [_, key]) => Self::read(key, Shown::Type)?,
@@ -116,18 +138,34 @@ impl Plan {
         limits::key(key).map(|()| Self::Add(delta))
     }
 
-    /// Whether what is written fits a datagram.
+    /// Whether each key that is written fits a datagram, with its value.
     fn fits(self, args: &[Bytes]) -> bool {
-        let (Self::Put { value, .. } | Self::PutNew { value, .. }) = self else { return true };
         let len = |at: usize| args.get(at).map_or(0, Bytes::len);
-        len(1) + len(value) <= wire::ENTRY_MAX
+        match self {
+            Self::Put { value, .. } | Self::PutNew { value, .. } => {
+                len(1) + len(value) <= wire::ENTRY_MAX
+            }
+            Self::PutAll => {
+                pairs(args).all(|(key, value)| key.len() + value.len() <= wire::ENTRY_MAX)
+            }
+            Self::Read(_) | Self::Del | Self::Add(_) | Self::ReadAll => true,
+        }
     }
 
-    /// What is asked, given the arguments that the plan was made for.
-    pub(crate) fn request(self, args: &[Bytes]) -> Request<'_> {
+    /// Lends what is asked, given the arguments that the plan was made for.
+    pub(crate) fn lend<T>(self, args: &[Bytes], take: impl FnOnce(Request<'_>) -> T) -> T {
         let arg = |at: usize| args.get(at).map(Bytes::as_ref).unwrap_or_default();
         let key = arg(1);
-        match self {
+        let request = match self {
+            Self::ReadAll => {
+                let keys: Vec<&[u8]> = args.iter().skip(1).map(Bytes::as_ref).collect();
+                return take(Request::Mget { keys: &keys, within: None });
+            }
+            Self::PutAll => {
+                let entries: Vec<(&[u8], &[u8])> = pairs(args).collect();
+                let (entries, expiry) = (&*entries, Expiry::Never);
+                return take(Request::Mset { entries, expiry, within: None });
+            }
             Self::Read(_) => Request::Get { key },
             Self::Put { value, expiry } => Request::Put { key, value: arg(value), expiry },
             Self::PutNew { value, expiry, .. } => {
@@ -136,6 +174,13 @@ impl Plan {
             }
             Self::Del => Request::Del { key },
             Self::Add(delta) => Request::Incr { key, delta },
-        }
+        };
+        take(request)
     }
+}
+
+/// Keys and values of an MSET with these arguments.
+fn pairs(args: &[Bytes]) -> impl Iterator<Item = (&[u8], &[u8])> {
+    let (pairs, _) = args.get(1..).unwrap_or_default().as_chunks::<2>();
+    pairs.iter().map(|[key, value]| (&key[..], &value[..]))
 }
