@@ -8,5 +8,7 @@ mod spec;
 
 pub use index::{Found, all, find, number_of, numbered, resolve, subcommands};
 pub use keyed::Keyed;
-pub use session::{Acl, Client, Command, Config, HotKeys, Latency, Session, Slowlog, Transaction};
+pub use session::{
+    Acl, Client, Command, Config, HotKeys, Latency, Script, Session, Slowlog, Transaction,
+};
 pub use spec::{Access, Keys, Run, Spec};

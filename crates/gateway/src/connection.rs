@@ -116,8 +116,10 @@ pub(crate) struct Connection {
 
 impl Connection {
     pub(crate) fn new(stream: Stream, shared: Arc<Shared>, entry: Arc<Entry>) -> Self {
-        let store = Arc::new(shared.store(entry.id).clone());
-        let (peer, inbox) = (Peer::new(entry, &shared.acl), store.inbox());
+        let store = shared.store(entry.id).clone();
+        let peer = Peer::new(entry, &shared.acl);
+        let store = Arc::new(store.with_user(peer.user.clone()));
+        let inbox = store.inbox();
         Self {
             stream,
             shared,
@@ -299,7 +301,12 @@ impl Connection {
         if let Session::Transaction(step) = command {
             return self.bracket(step, call);
         }
-        match self.peer.run(&self.shared, command, &call.args) {
+        let answer = self.peer.run(&self.shared, command, &call.args);
+        if matches!(command, Session::Auth | Session::Hello | Session::Reset) {
+            let store = Store::clone(&self.store).with_user(self.peer.user.clone());
+            self.store = Arc::new(store);
+        }
+        match answer {
             Answer::Now(reply) => {
                 if command == Session::Reset {
                     self.forget_bracket();

@@ -21,6 +21,7 @@ mod metrics;
 mod pause;
 mod reply;
 pub mod resp;
+mod script;
 mod server;
 mod session;
 mod settings;

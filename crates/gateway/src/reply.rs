@@ -5,6 +5,9 @@ use std::borrow::Cow;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::mpsc::Receiver;
 
+/// The version of Redis whose replies these are.
+pub(crate) const REDIS_VERSION: &str = "7.2.0";
+
 /// One reply. RESP3 has types that RESP2 lacks; what those become there is said with each.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Reply {

@@ -10,6 +10,7 @@ use crate::hot::HotKeys;
 use crate::key_count::LastCount;
 use crate::metrics;
 use crate::pause::Pause;
+use crate::script::Scripts;
 use crate::settings::{Fixed, KEEPALIVE, Settings};
 use crate::shared::Shared;
 use crate::slowlog::SlowLog;
@@ -213,11 +214,13 @@ async fn open(
     }
     let fixed = Fixed { listen, tls, workers: workers.len(), clients_max };
     let cursors: Arc<Cursors> = Arc::default();
-    let room = Room::default();
+    let (room, scripts): (Room, Arc<Scripts>) = Default::default();
     let store = |space| {
         let store = Store::new(space).with_hot(hot.clone()).with_room(room.clone());
-        store.with_cursors(Arc::clone(&cursors))
+        store.with_cursors(Arc::clone(&cursors)).with_scripts(Arc::clone(&scripts))
     };
+    let (maxclients, idle) = (options.maxclients, options.idle_timeout);
+    let settings = Settings::new(maxclients, idle, fixed, Arc::clone(&scripts));
     let shared = Shared {
         stores: spaces.into_iter().map(store).collect(),
         keyspace,
@@ -229,7 +232,8 @@ async fn open(
         key_count: LastCount::default(),
         listen,
         acl: options.acl,
-        settings: Settings::new(options.maxclients, options.idle_timeout, fixed),
+        settings,
+        scripts,
         clients: Clients::default(),
         budget: Budget::default(),
         guesses: Guesses::default(),

@@ -3,7 +3,9 @@
 use crate::budget::HELD_MAX;
 use crate::glob::Pattern;
 use crate::resp::Limits;
+use crate::script::Scripts;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
@@ -18,6 +20,7 @@ pub(crate) struct Settings {
     bulk_max: AtomicUsize,
     command_max: AtomicUsize,
     held_max: AtomicUsize,
+    scripts: Arc<Scripts>,
     fixed: Vec<(&'static str, String)>,
 }
 
@@ -41,8 +44,9 @@ const SLOWER_THAN_MICROS: i64 = 10_000;
 const SLOWLOG_LEN: usize = 128;
 
 /// The names of the parameters that can be changed, in the order of the alphabet.
-const CHANGEABLE: [&str; 7] = [
+const CHANGEABLE: [&str; 8] = [
     "client-query-buffer-limit",
+    "lua-time-limit",
     "maxclients",
     "maxmemory-clients",
     "proto-max-bulk-len",
@@ -60,7 +64,12 @@ pub(crate) enum SetError {
 }
 
 impl Settings {
-    pub(crate) fn new(maxclients: usize, timeout: Duration, fixed: Fixed) -> Self {
+    pub(crate) fn new(
+        maxclients: usize,
+        timeout: Duration,
+        fixed: Fixed,
+        scripts: Arc<Scripts>,
+    ) -> Self {
         let clients_max = fixed.clients_max;
         let port = fixed.listen.port().to_string();
         let (plain, tls) = if fixed.tls { ("0".into(), port) } else { (port, "0".into()) };
@@ -89,6 +98,7 @@ impl Settings {
             bulk_max: AtomicUsize::new(Limits::DEFAULT.bulk_max),
             command_max: AtomicUsize::new(Limits::DEFAULT.command_max),
             held_max: AtomicUsize::new(HELD_MAX),
+            scripts,
             fixed,
         }
     }
@@ -143,6 +153,7 @@ impl Settings {
     fn value(&self, name: &str) -> String {
         match name {
             "client-query-buffer-limit" => self.command_max.load(Ordering::Relaxed).to_string(),
+            "lua-time-limit" => self.scripts.time_max().as_millis().to_string(),
             "maxclients" => self.maxclients().to_string(),
             "maxmemory-clients" => self.held_max().to_string(),
             "proto-max-bulk-len" => self.bulk_max.load(Ordering::Relaxed).to_string(),
@@ -189,6 +200,7 @@ impl Settings {
         let (size, unsigned) = (usize::try_from(number).unwrap_or_default(), number.unsigned_abs());
         match name {
             "client-query-buffer-limit" => self.command_max.store(size, Ordering::Relaxed),
+            "lua-time-limit" => self.scripts.set_time_max(Duration::from_millis(unsigned)),
             "maxclients" => self.maxclients.store(size, Ordering::Relaxed),
             "maxmemory-clients" => self.held_max.store(size, Ordering::Relaxed),
             "proto-max-bulk-len" => self.bulk_max.store(size, Ordering::Relaxed),
@@ -203,6 +215,7 @@ impl Settings {
 fn bounds(name: &str) -> Option<(i64, i64)> {
     Some(match name {
         "client-query-buffer-limit" => (1 << 20, 1 << 40),
+        "lua-time-limit" => (1, i32::MAX.into()),
         "maxclients" => (1, u32::MAX.into()),
         "maxmemory-clients" | "proto-max-bulk-len" => (1 << 20, 1 << 40),
         "slowlog-log-slower-than" => (-1, i64::MAX),
@@ -245,7 +258,7 @@ mod tests {
             workers: 2,
             clients_max: 3_000_000,
         };
-        Settings::new(10_000, Duration::ZERO, fixed)
+        Settings::new(10_000, Duration::ZERO, fixed, Arc::default())
     }
 
     #[test]

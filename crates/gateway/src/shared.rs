@@ -8,6 +8,7 @@ use crate::guesses::Guesses;
 use crate::hot::HotKeys;
 use crate::key_count::LastCount;
 use crate::pause::Pause;
+use crate::script::Scripts;
 use crate::settings::Settings;
 use crate::slowlog::SlowLog;
 use crate::stats::Stats;
@@ -15,7 +16,7 @@ use crate::tracking::Tracking;
 use runtime::clock::Clock;
 use runtime::files::Reserve;
 use std::net::SocketAddr;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -34,6 +35,7 @@ pub(crate) struct Shared {
     pub(crate) hot: Option<HotKeys>,
     pub(crate) tracking: Tracking,
     pub(crate) key_count: LastCount,
+    pub(crate) scripts: Arc<Scripts>,
     pub(crate) listen: SocketAddr,
     pub(crate) acl: Acl,
     pub(crate) settings: Settings,

@@ -18,6 +18,7 @@ mod plan;
 mod ranges;
 mod room;
 mod scan;
+mod script;
 mod settle;
 mod strings;
 mod terms;
@@ -30,8 +31,10 @@ pub(crate) use limits::{can_be_set, too_long_together};
 pub(crate) use plan::{Plan, Settled};
 pub(crate) use terms::Seen;
 
+use crate::acl::User;
 use crate::cursors::Cursors;
 use crate::hot::HotKeys;
+use crate::script::Scripts;
 use client::asynchronous::{Inbox, Space};
 pub use room::Room;
 use std::sync::Arc;
@@ -51,6 +54,9 @@ pub struct Store {
     hot: Option<HotKeys>,
     cursors: Arc<Cursors>,
     clock: Arc<ClusterClock>,
+    scripts: Arc<Scripts>,
+    /// Who runs scripts, if not everybody may do everything.
+    user: Option<Arc<User>>,
 }
 
 impl Store {
@@ -59,7 +65,8 @@ impl Store {
     pub fn new(space: Space) -> Self {
         let room = Room::default();
         let (turns, cursors, clock) = (Arc::new(Turns::new()), Arc::default(), Arc::default());
-        Self { space, turns, view: None, room, hot: None, cursors, clock }
+        let (scripts, user) = (Arc::default(), None);
+        Self { space, turns, view: None, room, hot: None, cursors, clock, scripts, user }
     }
 
     /// Where requests are begun, and their outcomes come, that have no future.
@@ -83,5 +90,17 @@ impl Store {
     #[must_use]
     pub(crate) fn with_cursors(self, cursors: Arc<Cursors>) -> Self {
         Self { cursors, ..self }
+    }
+
+    /// The same, with scripts that other stores of the gateway know, too.
+    #[must_use]
+    pub(crate) fn with_scripts(self, scripts: Arc<Scripts>) -> Self {
+        Self { scripts, ..self }
+    }
+
+    /// The same, whose scripts may do what this user may.
+    #[must_use]
+    pub(crate) fn with_user(self, user: Option<Arc<User>>) -> Self {
+        Self { user, ..self }
     }
 }

@@ -11,6 +11,7 @@ mod commands {
     mod long;
     mod meanings;
     mod redis;
+    mod scripts;
     mod table;
     mod transactions;
 }

@@ -9,6 +9,7 @@ mod redis {
     mod observed;
     mod pipeline;
     mod programs;
+    mod scripts;
     mod server;
     mod transactions;
     mod users;

@@ -62,8 +62,19 @@ pub(crate) enum Denied {
 pub(crate) const CHECKED_KEYS_MAX: usize = 1 << 16;
 
 /// Commands that tell what was there before they change it: to read is then needed as well.
-const READ_TOO: [&str; 9] =
-    ["getset", "getdel", "getex", "incr", "incrby", "incrbyfloat", "decr", "decrby", "copy"];
+const READ_TOO: [&str; 11] = [
+    "getset",
+    "getdel",
+    "getex",
+    "incr",
+    "incrby",
+    "incrbyfloat",
+    "decr",
+    "decrby",
+    "copy",
+    "eval",
+    "evalsha",
+];
 
 impl KeyRule {
     pub(super) fn new(text: &str, read: bool, write: bool) -> Result<Self, TooLong> {
@@ -155,10 +166,10 @@ impl User {
             Access::None | Access::Read => (true, false),
             Access::Write => (reads_too(spec, args), true),
         };
-        if spec.key_positions(args.len()).nth(CHECKED_KEYS_MAX).is_some() {
+        if spec.key_positions(args).nth(CHECKED_KEYS_MAX).is_some() {
             return Err(Denied::Many);
         }
-        for key in spec.key_positions(args.len()).filter_map(|at| args.get(at)) {
+        for key in spec.key_positions(args).filter_map(|at| args.get(at)) {
             // Different patterns may give the two rights.
             let has = |right: fn(&KeyRule) -> bool| {
                 let mut rules = self.keys.iter().filter(|rule| right(rule));

@@ -217,12 +217,20 @@ mod tests {
                 run,
             }
         };
-        let keys = |spec: &Spec, count| spec.key_positions(count).collect::<Vec<_>>();
+        let keys =
+            |spec: &Spec, count| spec.key_positions(&vec![Bytes::new(); count]).collect::<Vec<_>>();
         assert_eq!(keys(&spec(1, 1, 1), 2), [1]);
         assert_eq!(keys(&spec(1, -1, 1), 4), [1, 2, 3]);
         assert_eq!(keys(&spec(1, -1, 2), 5), [1, 3]);
         assert_eq!(keys(&spec(1, 2, 1), 2), [1]);
         assert_eq!(keys(find(b"ping").unwrap(), 2), [0; 0]);
+        let eval =
+            |words: &[&str]| find(b"eval").unwrap().key_positions(&args(words)).collect::<Vec<_>>();
+        assert_eq!(eval(&["eval", "", "2", "a", "b", "c"]), [3, 4]);
+        assert_eq!(eval(&["eval", "", "0", "a"]), [0; 0]);
+        for count in ["2", "-1", "x", "18446744073709551615"] {
+            assert_eq!(eval(&["eval", "", count, "a"]), [0; 0]);
+        }
         assert_eq!(spec(1, -1, 1).only_key(&args(&["a", "b"])), Some(&Bytes::from("b")));
         assert_eq!(spec(1, -1, 1).only_key(&args(&["a", "b", "c"])), None);
     }

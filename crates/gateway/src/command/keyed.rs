@@ -2,6 +2,7 @@
 
 mod generic;
 mod keyspace;
+mod scripting;
 mod strings;
 pub(super) mod table;
 
@@ -22,6 +23,14 @@ pub enum Keyed {
     Del,
     /// DELIFEQ.
     DelIfEq,
+    /// EVAL.
+    Eval,
+    /// EVAL_RO.
+    EvalRo,
+    /// EVALSHA.
+    EvalSha,
+    /// EVALSHA_RO.
+    EvalShaRo,
     /// EXISTS.
     Exists,
     /// EXPIRE.

@@ -39,6 +39,8 @@ pub enum Session {
     Quit,
     /// RESET.
     Reset,
+    /// SCRIPT.
+    Script(Script),
     /// SELECT.
     Select,
     /// SLOWLOG.
@@ -171,4 +173,17 @@ pub enum Slowlog {
     Len,
     /// SLOWLOG RESET.
     Reset,
+}
+
+/// Subcommands of SCRIPT.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Script {
+    /// SCRIPT EXISTS.
+    Exists,
+    /// SCRIPT FLUSH.
+    Flush,
+    /// SCRIPT KILL.
+    Kill,
+    /// SCRIPT LOAD.
+    Load,
 }

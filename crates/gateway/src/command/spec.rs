@@ -52,6 +52,8 @@ pub enum Keys {
         /// From each key to the next.
         step: usize,
     },
+    /// As many as the argument at this place says, and behind that.
+    Counted(usize),
 }
 
 /// What a command does to the keys it names.
@@ -66,10 +68,17 @@ pub enum Access {
 }
 
 impl Spec {
-    /// Which of `count` arguments, the name among them, are keys.
-    pub fn key_positions(&self, count: usize) -> impl Iterator<Item = usize> + use<> {
+    /// Which of these arguments, the name among them, are keys.
+    pub fn key_positions(&self, args: &[bytes::Bytes]) -> impl Iterator<Item = usize> + use<> {
+        let count = args.len();
         let (first, last, step) = match self.keys {
             Keys::None => (1, 0, 1),
+            // With a number that is none, or too large, no command is carried out.
+            Keys::Counted(at) => {
+                let named = args.get(at).and_then(|it| std::str::from_utf8(it).ok()?.parse().ok());
+                let last = named.and_then(|named: usize| named.checked_add(at));
+                (at + 1, last.filter(|last| *last < count).unwrap_or(at), 1)
+            }
             Keys::Range { first, last, step } => {
                 let last = match usize::try_from(last) {
                     Ok(last) => last,
@@ -84,7 +93,7 @@ impl Spec {
     /// The one key, if these arguments have exactly one.
     #[must_use]
     pub fn only_key<'a>(&self, args: &'a [bytes::Bytes]) -> Option<&'a bytes::Bytes> {
-        let mut positions = self.key_positions(args.len());
+        let mut positions = self.key_positions(args);
         let (first, None) = (positions.next()?, positions.next()) else { return None };
         args.get(first)
     }
@@ -131,3 +140,5 @@ pub(super) const TWO: Keys = Keys::Range { first: 1, last: 2, step: 1 };
 pub(super) const ALL: Keys = Keys::Range { first: 1, last: -1, step: 1 };
 /// Keys, each with a value behind it.
 pub(super) const PAIRS: Keys = Keys::Range { first: 1, last: -1, step: 2 };
+/// As many as the second argument says.
+pub(super) const COUNTED: Keys = Keys::Counted(2);

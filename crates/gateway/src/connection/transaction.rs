@@ -5,7 +5,7 @@ use super::bracket::{Bracket, Queue, WATCHED_MAX};
 use super::call::{Call, Ended};
 use crate::Reply;
 use crate::command::{
-    Client, Config, Found, HotKeys, Keys, Latency, Run, Session, Slowlog, Transaction,
+    Client, Config, Found, HotKeys, Keys, Latency, Run, Script, Session, Slowlog, Transaction,
 };
 use crate::session::Answer;
 use crate::store::{Queued, Ran, Watched};
@@ -67,6 +67,7 @@ fn only_tells(command: Session) -> bool {
         | Session::Info
         | Session::Latency(Latency::Histogram | Latency::Latest)
         | Session::Ping
+        | Session::Script(Script::Exists)
         // There is one database.
         | Session::Select
         | Session::Slowlog(Slowlog::Get | Slowlog::Len)
@@ -83,6 +84,7 @@ fn only_tells(command: Session) -> bool {
         | Session::Latency(_)
         | Session::Quit
         | Session::Reset
+        | Session::Script(_)
         | Session::Slowlog(_)
         | Session::Transaction(_) => false,
     }

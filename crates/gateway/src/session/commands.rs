@@ -37,7 +37,7 @@ fn look_up(name: &[u8]) -> Option<&'static Spec> {
 fn describe(spec: &'static Spec) -> Reply {
     let number = |number: isize| Reply::Integer(i64::try_from(number).unwrap_or_default());
     let (first, last, step) = match spec.keys {
-        Keys::None => (0, 0, 0),
+        Keys::None | Keys::Counted(_) => (0, 0, 0),
         Keys::Range { first, last, step } => (first.cast_signed(), last, step.cast_signed()),
     };
     let categories = spec.every_category().map(|it| Reply::Status(format!("@{it}").into()));
@@ -70,6 +70,9 @@ fn flags(spec: &Spec) -> Vec<&'static str> {
     if matches!(spec.run, Run::Session(_)) {
         flags.extend(["noscript", "loading", "stale"]);
     }
+    if matches!(spec.keys, Keys::Counted(_)) {
+        flags.extend(["noscript", "movablekeys"]);
+    }
     if spec.is_for_all() {
         flags.push("no_auth");
     }
@@ -78,26 +81,36 @@ fn flags(spec: &Spec) -> Vec<&'static str> {
 
 /// Where the keys are, in the form that Redis has had since 7.
 fn key_specification(spec: &Spec) -> Vec<Reply> {
-    let Keys::Range { first, last, step } = spec.keys else { return Vec::new() };
     let pair = |name: &'static str, value: Reply| (Reply::bulk(name), value);
     let number = |number: isize| Reply::Integer(i64::try_from(number).unwrap_or_default());
+    let (begin, kind, found) = match spec.keys {
+        Keys::None => return Vec::new(),
+        Keys::Range { first, last, step } => {
+            // Relative to the first key, unless it is counted from the end.
+            let last = if last < 0 { last } else { last - first.cast_signed() };
+            let range = vec![
+                pair("lastkey", number(last)),
+                pair("keystep", number(step.cast_signed())),
+                pair("limit", Reply::Integer(0)),
+            ];
+            (first, "range", range)
+        }
+        Keys::Counted(at) => {
+            let places = [("keynumidx", 0), ("firstkey", 1), ("keystep", 1)];
+            (at, "keynum", places.map(|(name, place)| pair(name, number(place))).to_vec())
+        }
+    };
     let flags: &[&'static str] = match spec.access {
         Access::None | Access::Read => &["RO", "access"],
         Access::Write => &["RW", "access", "update"],
     };
     let flags = flags.iter().map(|flag| Reply::Status((*flag).into())).collect();
-    // Relative to the first key, unless it is counted from the end.
-    let last = if last < 0 { last } else { last - first.cast_signed() };
     let begin = Reply::Map(vec![
         pair("type", Reply::bulk("index")),
-        pair("spec", Reply::Map(vec![pair("index", number(first.cast_signed()))])),
+        pair("spec", Reply::Map(vec![pair("index", number(begin.cast_signed()))])),
     ]);
-    let range = Reply::Map(vec![
-        pair("lastkey", number(last)),
-        pair("keystep", number(step.cast_signed())),
-        pair("limit", Reply::Integer(0)),
-    ]);
-    let find = Reply::Map(vec![pair("type", Reply::bulk("range")), pair("spec", range)]);
+    let found = Reply::Map(found);
+    let find = Reply::Map(vec![pair("type", Reply::bulk(kind)), pair("spec", found)]);
     vec![Reply::Map(vec![
         pair("flags", Reply::Set(flags)),
         pair("begin_search", begin),
@@ -130,7 +143,7 @@ fn keys(args: &[Bytes]) -> Reply {
         Err(_) => return Reply::error("ERR Invalid command specified"),
     };
     let keys: Vec<Reply> =
-        found.spec.key_positions(args.len()).map(|at| Reply::Bulk(arg(args, at))).collect();
+        found.spec.key_positions(args).map(|at| Reply::Bulk(arg(args, at))).collect();
     if keys.is_empty() {
         return Reply::error("ERR The command has no key arguments");
     }

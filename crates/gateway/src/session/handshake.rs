@@ -4,13 +4,11 @@ use super::words::{Peer, Replies, arg, error, quoted};
 use crate::Reply;
 use crate::acl::{DEFAULT_USER, User};
 use crate::clients::ClientInfo;
+use crate::reply::REDIS_VERSION;
 use crate::resp::Version;
 use crate::shared::Shared;
 use bytes::Bytes;
 use std::sync::Arc;
-
-/// The version of Redis whose replies these are.
-pub(super) const REDIS_VERSION: &str = "7.2.0";
 
 /// What Redis says whatever was wrong.
 const WRONG_PASSWORD: Reply =

@@ -1,10 +1,10 @@
 //! INFO: figures in the sections of Redis, true ones only.
 
-use super::handshake::REDIS_VERSION;
 use super::words::{Answer, quoted};
 use crate::Reply;
 use crate::clients::Entry;
 use crate::memory;
+use crate::reply::REDIS_VERSION;
 use crate::shared::Shared;
 use crate::stats::CommandFigures;
 use bytes::Bytes;

@@ -19,8 +19,13 @@ use client::{
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::time::timeout;
+use wire::Version;
 use wire::expiry::{TIME_MAX, is_span};
-use wire::{BATCH_BYTES_MAX, BATCH_STEPS_MAX, Version};
+
+/// How long others wait who change the first key of a transaction, or one that shares its turns: a
+/// script may run for seconds.
+const TURN_TIME_MAX: Duration = Duration::from_millis(20);
 
 impl Store {
     /// The versions that keys have now, for WATCH.
@@ -48,7 +53,7 @@ impl Store {
         watched: &Watched,
     ) -> Result<Option<Vec<Ran>>, Reply> {
         let keys = keys_of(commands, watched);
-        let _turn = match keys.first() {
+        let mut turn = match keys.first() {
             Some(key) => Some(self.turns.take(key).await),
             None => None,
         };
@@ -57,10 +62,14 @@ impl Store {
             let view = Arc::new(View::default());
             view.fetch(&self.space, &keys).await;
             let within = Self { view: Some(Arc::clone(&view)), ..self.clone() };
-            let mut ran = Vec::new();
-            for (command, args) in commands {
-                ran.push(Ran::timed(within.run(*command, args)).await);
-            }
+            let mut run = Box::pin(within.run_all(commands));
+            let ran = match timeout(TURN_TIME_MAX, &mut run).await {
+                Ok(ran) => ran,
+                Err(_) => {
+                    drop(turn.take());
+                    run.await
+                }
+            };
             if let Some(error) = view.cells().failed.take() {
                 return Err(error);
             }
@@ -73,7 +82,16 @@ impl Store {
         Err(CONTENDED)
     }
 
-    /// One command about several keys.
+    /// Carries commands out, one after the other.
+    async fn run_all(&self, commands: &[Queued]) -> Vec<Ran> {
+        let mut ran = Vec::new();
+        for (command, args) in commands {
+            ran.push(Ran::timed(self.run(*command, args)).await);
+        }
+        ran
+    }
+
+    /// One command about several keys, or a script.
     pub(super) async fn atomically(&self, command: Keyed, args: &[Bytes]) -> Answer {
         let commands = [(command, args.to_vec())];
         let ran = Box::pin(self.transact(&commands, &Watched::new())).await?;
@@ -147,7 +165,7 @@ enum Settled {
 fn keys_of(commands: &[Queued], watched: &Watched) -> Vec<Bytes> {
     let mut keys: BTreeSet<Bytes> = watched.keys().cloned().collect();
     for (command, args) in commands {
-        let positions = command.spec().key_positions(args.len());
+        let positions = command.spec().key_positions(args);
         keys.extend(positions.filter_map(|at| args.get(at).cloned()));
     }
     keys.into_iter().filter(|key| limits::key(key).is_ok()).collect()
@@ -188,14 +206,9 @@ fn refused(why: Refusal) -> Reply {
             "CROSSSLOT Keys in request don't lie in the same partition; give them the same \
              {hash tag}",
         ),
-        Refusal::NotSent(StartError::BatchTooLarge { steps, len }) => Reply::Error(
-            format!(
-                "ERR this would take {steps} keys and {len} bytes at once; at most \
-                 {BATCH_STEPS_MAX} keys and {BATCH_BYTES_MAX} bytes (22 for each key, keys, and \
-                 values written) take effect together"
-            )
-            .into(),
-        ),
+        Refusal::NotSent(StartError::BatchTooLarge { steps, len }) => {
+            limits::too_large_together(steps, len)
+        }
         Refusal::NotSent(StartError::EntryTooLarge { .. }) => limits::too_long_together(),
         why => not_written(NotDone::Refused(why)),
     }

@@ -56,6 +56,9 @@ impl Store {
 
     async fn carry_out_generic(&self, command: Keyed, args: &[Bytes]) -> Answer {
         match (command, args) {
+            (Keyed::Eval | Keyed::EvalRo | Keyed::EvalSha | Keyed::EvalShaRo, _) => {
+                self.eval(command, args).await
+            }
             (Keyed::Del | Keyed::Unlink, [_, keys @ ..]) => self.delete(keys).await,
             (Keyed::Exists | Keyed::Touch, [_, keys @ ..]) => self.count(keys).await,
             (Keyed::Type, [_, key]) => self.type_of(key).await,

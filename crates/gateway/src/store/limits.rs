@@ -5,7 +5,7 @@
 use super::errors::Answer;
 use crate::Reply;
 use wire::big::BIG_KEY_MAX;
-use wire::{BATCH_BYTES_MAX, ENTRY_MAX, KEY_MAX};
+use wire::{BATCH_BYTES_MAX, BATCH_STEPS_MAX, ENTRY_MAX, KEY_MAX};
 
 /// Bytes of a value in Redis (`proto-max-bulk-len`); commands that make values longer say so.
 const STRING_MAX: usize = wire::VALUE_MAX;
@@ -77,6 +77,18 @@ pub(super) fn changed(key: &[u8], value_len: usize) -> Answer<()> {
          here; GET it and SET it anew"
     );
     Err(Reply::Error(text.into()))
+}
+
+/// What so many keys and bytes are that a batch has no room for.
+pub(super) fn too_large_together(steps: usize, len: usize) -> Reply {
+    Reply::Error(
+        format!(
+            "ERR this would take {steps} keys and {len} bytes at once; at most {BATCH_STEPS_MAX} \
+             keys and {BATCH_BYTES_MAX} bytes (22 for each key, keys, and values written) take \
+             effect together"
+        )
+        .into(),
+    )
 }
 
 /// Why a value cannot be among those that are written together: all of them are one batch.

@@ -82,8 +82,13 @@ impl ClusterClock {
 }
 
 /// This machine's wall clock in Unix milliseconds.
-#[expect(clippy::disallowed_methods, reason = "the gateway is at the rim, and counts on from it")]
 pub(super) fn own_ms() -> i64 {
+    i64::try_from(own_time().as_millis()).unwrap_or(i64::MAX)
+}
+
+/// The same, as the time since 1970.
+#[expect(clippy::disallowed_methods, reason = "the gateway is at the rim, and counts on from it")]
+pub(super) fn own_time() -> Duration {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    since.map_or(0, |since| i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+    since.unwrap_or_default()
 }

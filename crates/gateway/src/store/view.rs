@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
-use wire::{Version, expiry::TIME_MAX};
+use wire::{BATCH_STEPS_MAX, Version, expiry::TIME_MAX};
 
 /// Keys that a client watches, with the version that each had then; 0 if it had no value.
 pub type Watched = BTreeMap<Bytes, Version>;
@@ -133,6 +133,22 @@ async fn read(space: &Space, key: &[u8]) -> Answer<Option<Value>> {
         return space.get(key).await.into_result().map_err(not_read);
     }
     Looked::Stored(found).at_once().await.map(Some)
+}
+
+impl Cells {
+    /// Why what was read and written so far cannot become true, if that is certain: of too many
+    /// keys. Of values, there is an end as well to what is kept.
+    pub(super) fn excess(&self) -> Option<Reply> {
+        let touched = || self.keys.iter().filter(|(_, cell)| cell.used || cell.written.is_some());
+        let len = |value: &Option<Option<Value>>| {
+            value.as_ref().and_then(Option::as_ref).map_or(0, |value| value.value.len())
+        };
+        let written: usize = touched().map(|(key, cell)| key.len() + len(&cell.written)).sum();
+        let found: usize = self.keys.values().map(|cell| len(&cell.found)).sum();
+        let steps = touched().count();
+        let fits = steps <= BATCH_STEPS_MAX && written.max(found) <= limits::CHANGED_MAX;
+        (!fits).then(|| limits::too_large_together(steps, written.max(found)))
+    }
 }
 
 impl Cell {

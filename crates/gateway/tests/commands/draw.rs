@@ -33,10 +33,22 @@ const FORMS: &[(&str, &str)] = &[
     ("type", "K"),
 ];
 
-/// Commands whose replies are about how Redis keeps things, and those about all keys at once, which
-/// have tests of their own.
-const ELSEWHERE: &[&str] =
-    &["object", "memory", "dbsize", "flushall", "flushdb", "keys", "randomkey", "scan"];
+/// Commands whose replies are about how Redis keeps things, those about all keys at once, and
+/// scripts, which have tests of their own.
+const ELSEWHERE: &[&str] = &[
+    "object",
+    "memory",
+    "dbsize",
+    "flushall",
+    "flushdb",
+    "keys",
+    "randomkey",
+    "scan",
+    "eval",
+    "eval_ro",
+    "evalsha",
+    "evalsha_ro",
+];
 
 /// Draws commands about a few keys with a common prefix.
 pub(crate) struct Draw {

@@ -54,18 +54,30 @@ fn seen(words: &[String], reply: &Reply) -> OpKind {
             let expect = Some(number(old));
             OpKind::Cas { expect, at: None, value: None, expiry_ms: 0, written: Some(done) }
         }
-        ["INCRBYFLOAT", _, delta] => OpKind::Incr { delta: number(delta), sum: value },
+        ["EVAL", SET_IF, "1", _, new, old] => {
+            let (expect, new) = (Some(number(old)), Some(number(new)));
+            OpKind::Cas { expect, at: None, value: new, expiry_ms: 0, written: Some(done) }
+        }
+        ["INCRBYFLOAT", _, delta] | ["EVAL", ADD, "1", _, delta] => {
+            OpKind::Incr { delta: number(delta), sum: value }
+        }
         ["GETEX", _, "PERSIST"] => OpKind::Read(value),
         other => panic!("{other:?}"),
     }
 }
+
+/// Scripts that do what `SET IFEQ` and INCRBY do. They have no spaces, as words are split at those.
+const SET_IF: &str = "if(redis.call('get',KEYS[1])==ARGV[2])then\tredis.call('set',KEYS[1],ARGV[1])\
+                      return(1)end;return(0)";
+const ADD: &str = "local\tn=tonumber(redis.call('get',KEYS[1])or'0')+ARGV[1];\
+                   redis.call('set',KEYS[1],n);return(tostring(n))";
 
 fn draw(rng: &mut Rng, key: u64, last: &mut u64) -> Vec<String> {
     *last += 1;
     let new = *last;
     // Often one that is there.
     let old = last.saturating_sub(rng.below(4) + 1);
-    let words = match rng.below(11) {
+    let words = match rng.below(15) {
         0 => format!("GET k{key}"),
         1 => format!("SET k{key} {new}"),
         2 => format!("DEL k{key}"),
@@ -75,6 +87,8 @@ fn draw(rng: &mut Rng, key: u64, last: &mut u64) -> Vec<String> {
         7 => format!("SET k{key} {new} IFEQ {old}"),
         8 => format!("DELIFEQ k{key} {old}"),
         9 => format!("INCRBYFLOAT k{key} 3"),
+        10 | 11 => format!("EVAL {SET_IF} 1 k{key} {new} {old}"),
+        12 | 13 => format!("EVAL {ADD} 1 k{key} 3"),
         _ => format!("GETEX k{key} PERSIST"),
     };
     words.split(' ').map(str::to_owned).collect()
@@ -142,4 +156,44 @@ fn a_command_that_saw_what_was_not_there_is_found() {
         found += u64::from(check(&history, 0).verdict == Verdict::Violation);
     }
     assert!(found > KEYS / 2, "of {KEYS} mutant violations, {found} were found");
+}
+
+/// What a script would be that is not checked by the versions that it has read.
+async fn add_without_versions(store: &Store) -> Reply {
+    let words = |text: String| -> Vec<Bytes> {
+        text.split(' ').map(|word| word.to_owned().into()).collect()
+    };
+    let before = match run(store, &words("GET torn".into())).await {
+        Reply::Bulk(text) => std::str::from_utf8(&text).unwrap().parse::<i64>().unwrap(),
+        _ => 0,
+    };
+    run(store, &words(format!("SET torn {}", before + 3))).await;
+    Reply::bulk((before + 3).to_string())
+}
+
+#[test]
+fn a_script_that_takes_effect_whatever_was_changed_is_found() {
+    let gateway = Gateway::start();
+    let stores = [gateway.store(), gateway.store()];
+    let clock = Arc::new(Mutex::new(Clock::new()));
+    let history: Vec<Op> = gateway.runtime.block_on(async {
+        let mut tasks = JoinSet::new();
+        for client in 0..CLIENTS {
+            let (store, clock) = (stores[client % 2].clone(), Arc::clone(&clock));
+            let _abort = tasks.spawn(async move {
+                let now = || -> Instant { clock.lock().unwrap().now() };
+                let words = ["EVAL", ADD, "1", "torn", "3"].map(str::to_owned);
+                let mut ops = Vec::new();
+                for _ in 0..2 * COMMANDS {
+                    let called = now();
+                    let reply = add_without_versions(&store).await;
+                    let (returned, kind) = (Some(now()), seen(&words, &reply));
+                    ops.push(Op { client, called, returned, kind, version: Version::NONE });
+                }
+                ops
+            });
+        }
+        tasks.join_all().await.into_iter().flatten().collect()
+    });
+    assert_eq!(check(&history, 0).verdict, Verdict::Violation, "{history:#?}");
 }

@@ -1,6 +1,6 @@
 //! The table of commands about keys.
 
-use super::{Keyed, generic, keyspace, strings};
+use super::{Keyed, generic, keyspace, scripting, strings};
 use crate::command::spec::{Run, Spec};
 
 impl Keyed {
@@ -18,5 +18,6 @@ impl Keyed {
 
 /// Commands about keys.
 pub(in crate::command) fn all() -> impl Iterator<Item = &'static Spec> {
-    strings::TABLE.iter().chain(generic::TABLE).chain(keyspace::TABLE)
+    let of_keys = strings::TABLE.iter().chain(generic::TABLE).chain(keyspace::TABLE);
+    of_keys.chain(scripting::TABLE)
 }

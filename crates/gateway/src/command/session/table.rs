@@ -1,6 +1,8 @@
 //! The table of commands about the connection and the server.
 
-use super::{Acl, Client, Command, Config, HotKeys, Latency, Session, Slowlog, Transaction};
+use super::{
+    Acl, Client, Command, Config, HotKeys, Latency, Script, Session, Slowlog, Transaction,
+};
 use crate::command::spec::{Access, Keys, Run, Spec};
 
 /// Who may use what: categories of Redis.
@@ -54,6 +56,15 @@ const fn server(
     summary: &'static str,
 ) -> Spec {
     entry(name, run, categories, ("server", since), summary)
+}
+
+const fn scripting(
+    name: (&'static str, i32),
+    run: Session,
+    since: &'static str,
+    summary: &'static str,
+) -> Spec {
+    entry(name, run, &["scripting"], ("scripting", since), summary)
 }
 
 const fn transaction(
@@ -122,6 +133,12 @@ pub(in crate::command) static TABLE: &[Spec] = &[
     connection(("ping", -1), Session::Ping, "1.0.0", "Returns the server's liveliness response."),
     connection(("quit", -1), Session::Quit, "1.0.0", "Closes the connection."),
     connection(("reset", 1), Session::Reset, "6.2.0", "Resets the connection."),
+    scripting(
+        ("script", -2),
+        Session::Container,
+        "2.6.0",
+        "Asks of and changes the known scripts.",
+    ),
     connection(("select", 2), Session::Select, "1.0.0", "Changes the selected database."),
     server(("slowlog", -2), Session::Container, PLAIN, "2.2.12", "Tells which commands were slow."),
     server(("time", 1), Session::Time, &["fast"], "2.6.0", "Returns the server time."),
@@ -303,6 +320,31 @@ static OTHERS: &[Spec] = &[
     ),
     latency(("latency|latest", 2), Latency::Latest, "2.8.13", "Lists events, which none are."),
     latency(("latency|reset", -2), Latency::Reset, "2.8.13", "Forgets events, which none are."),
+    scripting(
+        ("script|exists", -3),
+        Session::Script(Script::Exists),
+        "2.6.0",
+        "Tells which scripts are known.",
+    ),
+    scripting(
+        ("script|flush", -2),
+        Session::Script(Script::Flush),
+        "2.6.0",
+        "Forgets all scripts.",
+    ),
+    scripting(("script|help", 2), Session::Help, "5.0.0", "Shows this help."),
+    scripting(
+        ("script|kill", 2),
+        Session::Script(Script::Kill),
+        "2.6.0",
+        "Ends the scripts that run at this gateway; nothing of them takes effect.",
+    ),
+    scripting(
+        ("script|load", 3),
+        Session::Script(Script::Load),
+        "2.6.0",
+        "Makes a script known, and tells the SHA-1 of its text.",
+    ),
     server(("slowlog|get", -2), Session::Slowlog(Slowlog::Get), ADMIN, "2.2.12", "Lists them."),
     server(("slowlog|help", 2), Session::Help, PLAIN, "6.2.0", "Shows this help."),
     server(("slowlog|len", 2), Session::Slowlog(Slowlog::Len), ADMIN, "2.2.12", "Counts them."),
