@@ -73,6 +73,8 @@ pub(crate) struct ClientInfo {
     pub(crate) lib_name: Bytes,
     pub(crate) lib_version: Bytes,
     pub(crate) protocol: Version,
+    /// The database that is selected.
+    pub(crate) database: u8,
     pub(crate) no_evict: bool,
     pub(crate) no_touch: bool,
 }

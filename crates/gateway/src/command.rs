@@ -9,6 +9,6 @@ mod spec;
 pub use index::{Found, all, find, number_of, numbered, resolve, subcommands};
 pub use keyed::Keyed;
 pub use session::{
-    Acl, Client, Command, Config, HotKeys, Latency, Script, Session, Slowlog, Transaction,
+    Acl, Client, Cluster, Command, Config, HotKeys, Latency, Script, Session, Slowlog, Transaction,
 };
 pub use spec::{Access, Keys, Run, Spec};

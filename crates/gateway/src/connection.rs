@@ -12,6 +12,7 @@ mod account;
 mod bracket;
 mod call;
 mod calls;
+mod database;
 mod event;
 mod events;
 mod guess;
@@ -25,6 +26,7 @@ mod transaction;
 use crate::acl::{CHECKED_KEYS_MAX, Denied};
 use crate::clients::Entry;
 use crate::command::{self, Found, Run, Session};
+use crate::lookups::Lookups;
 use crate::resp::{Limits, Parser, encode};
 use crate::session::{self, Answer, Peer, Replies};
 use crate::shared::Shared;
@@ -97,6 +99,8 @@ pub(crate) struct Connection {
     inbox: Inbox,
     outcomes: Vec<(u64, Outcome<client::Reply>)>,
     tally: Tally,
+    /// Keys that were looked up and are not counted yet.
+    lookups: Lookups,
     /// What time it is, as of this turn.
     now: Instant,
     /// Bytes of their arguments.
@@ -116,7 +120,7 @@ pub(crate) struct Connection {
 
 impl Connection {
     pub(crate) fn new(stream: Stream, shared: Arc<Shared>, entry: Arc<Entry>) -> Self {
-        let store = shared.store(entry.id).clone();
+        let store = shared.store(0, entry.id).clone();
         let peer = Peer::new(entry, &shared.acl);
         let store = Arc::new(store.with_user(peer.user.clone()));
         let inbox = store.inbox();
@@ -141,6 +145,7 @@ impl Connection {
             inbox,
             outcomes: Vec::new(),
             tally: Tally::default(),
+            lookups: Lookups::default(),
             now: Instant::now(),
             under_way_bytes: 0,
             guess_at: None,
@@ -231,7 +236,9 @@ impl Connection {
                     let now = self.since_start();
                     self.peer.entry.note_active(now);
                     self.peer.entry.note_coming(now, false);
-                } else if let Some((key, len)) = self.parser.begin_long_set(&mut self.input) {
+                } else if self.may_take_in()
+                    && let Some((key, len)) = self.parser.begin_long_set(&mut self.input)
+                {
                     self.begin_value(key, len);
                     return if self.feed() { self.read_command() } else { None };
                 }
@@ -281,7 +288,7 @@ impl Connection {
         self.under_way_bytes += held_by(&call.args);
         match found.spec.run {
             Run::Keyed(command) => self.start_keyed(command, key, call),
-            Run::Session(command) => self.start_session(command, call),
+            Run::Session(command) => self.start_session(found, command, call),
         }
         None
     }
@@ -296,16 +303,20 @@ impl Connection {
         self.shared.since_start(self.now)
     }
 
-    fn start_session(&mut self, command: Session, mut call: Call) {
+    fn start_session(&mut self, found: Found, command: Session, mut call: Call) {
         call.began = Instant::now();
         if let Session::Transaction(step) = command {
             return self.bracket(step, call);
+        }
+        if let Some(reply) = self.why_stay(found, &call.args) {
+            return self.finish_now(&call, &reply);
         }
         let answer = self.peer.run(&self.shared, command, &call.args);
         if matches!(command, Session::Auth | Session::Hello | Session::Reset) {
             let store = Store::clone(&self.store).with_user(self.peer.user.clone());
             self.store = Arc::new(store);
         }
+        self.use_database();
         match answer {
             Answer::Now(reply) => {
                 if command == Session::Reset {

@@ -5,17 +5,18 @@ use crate::budget::Budget;
 use crate::clients::{Clients, Entry};
 use crate::connection::Connection;
 use crate::cursors::Cursors;
+use crate::databases::{Database, Served};
 use crate::guesses::Guesses;
-use crate::hot::HotKeys;
-use crate::key_count::LastCount;
 use crate::metrics;
+use crate::multi::Multi;
 use crate::pause::Pause;
 use crate::script::Scripts;
 use crate::settings::{Fixed, KEEPALIVE, Settings};
 use crate::shared::Shared;
+use crate::slots::Cluster;
 use crate::slowlog::SlowLog;
 use crate::stats::{Overdue, Stats};
-use crate::store::{Room, Store};
+use crate::store::{Room, Spaces, Store};
 use crate::stream::Stream;
 use crate::tls::{self, TlsError, TlsFiles};
 use crate::tracking::Tracking;
@@ -42,10 +43,12 @@ use tokio_rustls::TlsAcceptor;
 pub struct Options {
     /// Service addresses of the cluster.
     pub services: Vec<SocketAddr>,
-    /// The keyspace whose keys clients see.
-    pub keyspace: String,
-    /// Nodes that hold each key, if that is known: what WAIT and INFO tell.
-    pub replicas: Option<u8>,
+    /// What clients see: each number once, and 0 among them.
+    pub databases: Vec<Database>,
+    /// What clients of Redis Cluster are told; `None`: that there is no cluster.
+    pub cluster: Option<Cluster>,
+    /// What EXEC does with what cannot change together.
+    pub multi: Multi,
     /// What acknowledged writes are safe from, as INFO tells it: a word without spaces.
     pub sync: String,
     /// How long the cluster may take to answer.
@@ -62,8 +65,6 @@ pub struct Options {
     pub tls: Option<TlsFiles>,
     /// Who may do what.
     pub acl: Acl,
-    /// Who knows the hot keys: for HOTKEYS and OBJECT FREQ.
-    pub hot: Option<HotKeys>,
 }
 
 /// Most clients at once unless somebody says otherwise: what Redis takes.
@@ -186,14 +187,19 @@ async fn open(
     workers: &[Handle],
     tls: bool,
 ) -> Result<(Arc<Shared>, TcpListener), StartError> {
-    let Options { services, keyspace, deadline, listen, hot, .. } = options;
-    let mut spaces = Vec::new();
+    let Options { services, mut databases, deadline, listen, .. } = options;
+    databases.sort_by_key(|it| it.number);
+    let mut spaces: Vec<Spaces> = Vec::new();
     for worker in workers {
         let client_options = client::Options { deadline, ..client::Options::default() };
         let client = Client::connect(Services::from(services.as_slice()), client_options);
         // The task of the client goes on where it is begun.
         let client = worker.spawn(client).await.expect("nothing in it panics")?;
-        spaces.push(client.keyspace(&keyspace).await?);
+        let mut own = Vec::new();
+        for Database { number, keyspace, .. } in &databases {
+            own.push((*number, client.keyspace(keyspace).await?));
+        }
+        spaces.push(own.into());
     }
     let bind = |why| StartError::Bind { at: listen, why };
     let socket = if listen.is_ipv4() {
@@ -212,24 +218,22 @@ async fn open(
         let (wanted, possible) = (options.maxclients, clients_max);
         tracing::warn!(wanted, possible, "the limit of open files (ulimit -n) bounds maxclients");
     }
-    let fixed = Fixed { listen, tls, workers: workers.len(), clients_max };
-    let cursors: Arc<Cursors> = Arc::default();
+    let highest = databases.last().map_or(0, |it| it.number);
+    let databases_max = u16::from(highest) + 1;
+    let (workers, cluster) = (workers.len(), options.cluster.is_some());
     let (room, scripts): (Room, Arc<Scripts>) = Default::default();
-    let store = |space| {
-        let store = Store::new(space).with_hot(hot.clone()).with_room(room.clone());
-        store.with_cursors(Arc::clone(&cursors)).with_scripts(Arc::clone(&scripts))
-    };
+    let fixed = Fixed { listen, tls, cluster, workers, databases: databases_max, clients_max };
     let (maxclients, idle) = (options.maxclients, options.idle_timeout);
     let settings = Settings::new(maxclients, idle, fixed, Arc::clone(&scripts));
+    let serve = |it| serve_database(it, &spaces, (&room, &scripts));
     let shared = Shared {
-        stores: spaces.into_iter().map(store).collect(),
-        keyspace,
-        replicas: options.replicas,
+        databases: databases.into_iter().map(serve).collect(),
+        workers,
+        cluster: options.cluster,
+        multi: options.multi,
         sync: options.sync,
         services,
-        hot,
         tracking: Tracking::default(),
-        key_count: LastCount::default(),
         listen,
         acl: options.acl,
         settings,
@@ -246,6 +250,24 @@ async fn open(
         _reserve: reserve,
     };
     Ok((Arc::new(shared), listener))
+}
+
+/// A database with a store for each worker, given what each worker has of all databases.
+fn serve_database(
+    database: Database,
+    workers: &[Spaces],
+    (room, scripts): (&Room, &Arc<Scripts>),
+) -> Served {
+    let cursors: Arc<Cursors> = Arc::default();
+    let store = |spaces: &Spaces| {
+        let own = spaces.iter().find(|(number, _)| *number == database.number);
+        let (_, space) = own.expect("a worker has every database");
+        let store = Store::new(space.clone()).with_databases(database.number, Arc::clone(spaces));
+        let store = store.with_hot(database.hot.clone()).with_room(room.clone());
+        store.with_cursors(Arc::clone(&cursors)).with_scripts(Arc::clone(scripts))
+    };
+    let stores = workers.iter().map(store).collect();
+    Served::new(database, stores)
 }
 
 fn run_id() -> io::Result<String> {

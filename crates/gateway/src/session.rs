@@ -2,6 +2,7 @@
 //! answered from what the gateway knows.
 
 mod clients;
+mod cluster;
 mod commands;
 mod config;
 mod handshake;
@@ -12,7 +13,7 @@ mod scripts;
 mod users;
 mod words;
 
-pub(crate) use words::{Answer, Peer, Replies, SYNTAX};
+pub(crate) use words::{Answer, Peer, Replies, SYNTAX, integer};
 
 use crate::Reply;
 use crate::acl::Acl;
@@ -23,7 +24,7 @@ use crate::shared::Shared;
 use bytes::Bytes;
 use std::sync::Arc;
 use std::time::Duration;
-use words::{NOT_AN_INTEGER, arg, integer};
+use words::{NO_DATABASE, NOT_AN_INTEGER, arg};
 
 /// Arguments of a command about the connection or the server. Each may cost a line of the reply, or
 /// a look at everything that is counted.
@@ -52,15 +53,17 @@ impl Peer {
     pub(crate) fn new(entry: Arc<Entry>, acl: &Acl) -> Self {
         let user = acl.passwordless();
         entry.note_user(user.is_some());
-        Self { entry, protocol: Version::Two, user, replies: Replies::On }
+        Self { entry, protocol: Version::Two, user, replies: Replies::On, database: 0 }
     }
 
     /// Carries a command out whose arguments are as many as the table says.
     pub(crate) fn run(&mut self, shared: &Arc<Shared>, command: Session, args: &[Bytes]) -> Answer {
         match command {
             Session::Acl(command) => self.run_acl(shared, command, args).into(),
+            Session::Anywhere => cluster::go_anywhere(shared).into(),
             Session::Auth => self.authenticate(shared, args).into(),
             Session::Client(command) => self.run_client(shared, command, args),
+            Session::Cluster(command) => self.run_cluster(shared, command, args).into(),
             Session::Command(command) => commands::run(command, args).into(),
             Session::Config(command) => config::run(shared, command, args).into(),
             Session::Container | Session::Help => help(args).into(),
@@ -68,18 +71,36 @@ impl Peer {
             Session::Echo => Reply::Bulk(arg(args, 1)).into(),
             Session::FunctionFlush => Reply::OK.into(),
             Session::Hello => self.hello(shared, args).into(),
-            Session::HotKeys(command) => hotkeys::run(shared, command, args),
-            Session::Info => info::run(shared, args),
+            Session::HotKeys(command) => hotkeys::run(shared, self.database, command, args),
+            Session::Info => info::run(shared, self.database, args),
             Session::Latency(command) => latency::run_latency(shared, command, args).into(),
             Session::Ping => ping(args).into(),
             Session::Quit => Answer::Last(Reply::OK),
             Session::Reset => self.reset(shared).into(),
             Session::Script(command) => scripts::run(shared, command, args),
-            Session::Select => select(args).into(),
+            Session::Select => self.select(shared, args).into(),
             Session::Slowlog(command) => latency::run_slowlog(shared, command, args).into(),
             Session::Time => time(shared.time_of_day()).into(),
             Session::Transaction(_) => unreachable!("the connection carries these out"),
-            Session::Wait => wait(shared, args).into(),
+            Session::Wait => self.wait(shared, args).into(),
+        }
+    }
+
+    fn select(&mut self, shared: &Shared, args: &[Bytes]) -> Reply {
+        let Some(number) = integer(args, 1) else { return NOT_AN_INTEGER };
+        let Some(served) = shared.find_database(number) else { return NO_DATABASE };
+        self.database = served.database.number;
+        self.entry.told().database = self.database;
+        Reply::OK
+    }
+
+    /// A write is on all nodes of its chain before it is answered.
+    fn wait(&self, shared: &Shared, args: &[Bytes]) -> Reply {
+        match (integer(args, 1), integer(args, 2)) {
+            (Some(_), Some(timeout)) if timeout < 0 => Reply::error("ERR timeout is negative"),
+            (Some(_), Some(_)) => Reply::Integer(shared.database(self.database).others().into()),
+            (_, None) => Reply::error("ERR timeout is not an integer or out of range"),
+            (None, Some(_)) => NOT_AN_INTEGER,
         }
     }
 }
@@ -96,38 +117,38 @@ fn ping(args: &[Bytes]) -> Reply {
     }
 }
 
-fn select(args: &[Bytes]) -> Reply {
-    match integer(args, 1) {
-        Some(0) => Reply::OK,
-        Some(_) => Reply::error("ERR DB index is out of range"),
-        None => NOT_AN_INTEGER,
-    }
-}
-
-/// Carries a command out that a script has called, at that time of day; `None` if scripts may not.
-pub(crate) fn run_in_script(command: Session, args: &[Bytes], now: Duration) -> Option<Reply> {
+/// Carries a command out that a script has called, which is about this database, at that time of
+/// day; `None` if scripts may not.
+pub(crate) fn run_in_script(
+    command: Session,
+    args: &[Bytes],
+    (database, now): (u8, Duration),
+) -> Option<Reply> {
     match command {
         Session::Echo => Some(Reply::Bulk(arg(args, 1))),
         Session::Ping => Some(ping(args)),
-        Session::Select => Some(select(args)),
+        Session::Select => Some(stay(args, database)),
         Session::Time => Some(time(now)),
         _ => None,
+    }
+}
+
+/// SELECT of a script, which is about one database.
+fn stay(args: &[Bytes], database: u8) -> Reply {
+    match integer(args, 1) {
+        Some(number) if number == i64::from(database) => Reply::OK,
+        Some(_) => {
+            let text =
+                format!("ERR a script is about one database here, this one about {database}");
+            Reply::Error(text.into())
+        }
+        None => NOT_AN_INTEGER,
     }
 }
 
 fn time(now: Duration) -> Reply {
     let text = |number: String| Reply::bulk(number);
     Reply::Array(vec![text(now.as_secs().to_string()), text(now.subsec_micros().to_string())])
-}
-
-/// A write is on all nodes of its chain before it is answered.
-fn wait(shared: &Shared, args: &[Bytes]) -> Reply {
-    match (integer(args, 1), integer(args, 2)) {
-        (Some(_), Some(timeout)) if timeout < 0 => Reply::error("ERR timeout is negative"),
-        (Some(_), Some(_)) => Reply::Integer(shared.others().into()),
-        (_, None) => Reply::error("ERR timeout is not an integer or out of range"),
-        (None, Some(_)) => NOT_AN_INTEGER,
-    }
 }
 
 /// Holds this connection up and no other.

@@ -29,7 +29,11 @@ pub(crate) struct Settings {
 pub(crate) struct Fixed {
     pub(crate) listen: SocketAddr,
     pub(crate) tls: bool,
+    /// Whether it says that it is a node of a Redis Cluster.
+    pub(crate) cluster: bool,
     pub(crate) workers: usize,
+    /// The highest number of a database, and 1.
+    pub(crate) databases: u16,
     /// Most clients that there are descriptors for.
     pub(crate) clients_max: usize,
 }
@@ -78,8 +82,8 @@ impl Settings {
             // The gateway itself keeps nothing; what the nodes keep is the cluster's to say.
             ("appendonly", text("no")),
             ("bind", fixed.listen.ip().to_string()),
-            ("cluster-enabled", text("no")),
-            ("databases", text("1")),
+            ("cluster-enabled", text(if fixed.cluster { "yes" } else { "no" })),
+            ("databases", fixed.databases.to_string()),
             ("io-threads", fixed.workers.to_string()),
             ("maxmemory", text("0")),
             ("maxmemory-policy", text("noeviction")),
@@ -255,7 +259,9 @@ mod tests {
         let fixed = Fixed {
             listen: "127.0.0.1:6379".parse().unwrap(),
             tls: false,
+            cluster: false,
             workers: 2,
+            databases: 1,
             clients_max: 3_000_000,
         };
         Settings::new(10_000, Duration::ZERO, fixed, Arc::default())

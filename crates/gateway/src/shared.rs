@@ -4,12 +4,13 @@ use crate::Store;
 use crate::acl::Acl;
 use crate::budget::Budget;
 use crate::clients::Clients;
+use crate::databases::Served;
 use crate::guesses::Guesses;
-use crate::hot::HotKeys;
-use crate::key_count::LastCount;
+use crate::multi::Multi;
 use crate::pause::Pause;
 use crate::script::Scripts;
 use crate::settings::Settings;
+use crate::slots::Cluster;
 use crate::slowlog::SlowLog;
 use crate::stats::Stats;
 use crate::tracking::Tracking;
@@ -23,18 +24,18 @@ use tokio::time::Instant;
 /// The gateway, as its connections see it.
 #[derive(Debug)]
 pub(crate) struct Shared {
-    /// One for each worker: each has a task and a socket of its own.
-    pub(crate) stores: Vec<Store>,
-    pub(crate) keyspace: String,
-    /// Nodes that hold each key, if that is known.
-    pub(crate) replicas: Option<u8>,
+    /// What SELECT chooses among, in the order of their numbers; 0 is there.
+    pub(crate) databases: Vec<Served>,
+    /// Threads that serve connections.
+    pub(crate) workers: usize,
+    /// What clients of Redis Cluster are told, if it is to be one.
+    pub(crate) cluster: Option<Cluster>,
+    /// What EXEC does with what cannot change together.
+    pub(crate) multi: Multi,
     /// What acknowledged writes are safe from, in a word.
     pub(crate) sync: String,
     pub(crate) services: Vec<SocketAddr>,
-    /// Who knows the hot keys, if somebody does.
-    pub(crate) hot: Option<HotKeys>,
     pub(crate) tracking: Tracking,
-    pub(crate) key_count: LastCount,
     pub(crate) scripts: Arc<Scripts>,
     pub(crate) listen: SocketAddr,
     pub(crate) acl: Acl,
@@ -54,6 +55,11 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
+    /// What Redis calls it: one server, or a node of a cluster.
+    pub(crate) fn mode(&self) -> &'static str {
+        if self.cluster.is_some() { "cluster" } else { "standalone" }
+    }
+
     /// Time since the gateway's start.
     pub(crate) fn now(&self) -> Duration {
         self.started.elapsed()
@@ -70,18 +76,23 @@ impl Shared {
         Duration::from_nanos(now.0)
     }
 
-    /// Nodes that hold a key besides the first; 0 if that is not known.
-    pub(crate) fn others(&self) -> u8 {
-        self.replicas.unwrap_or_default().saturating_sub(1)
-    }
-
     /// Which worker serves a connection with this number.
     pub(crate) fn worker(&self, id: u64) -> usize {
-        usize::try_from(id).unwrap_or(0) % self.stores.len()
+        usize::try_from(id).unwrap_or(0) % self.workers
     }
 
-    /// The store for a connection with this number.
-    pub(crate) fn store(&self, id: u64) -> &Store {
-        self.stores.get(self.worker(id)).expect("a gateway has a worker, and each has a store")
+    /// The database of that number, if there is one.
+    pub(crate) fn find_database(&self, number: i64) -> Option<&Served> {
+        self.databases.iter().find(|it| i64::from(it.database.number) == number)
+    }
+
+    /// A database that there is.
+    pub(crate) fn database(&self, number: u8) -> &Served {
+        self.find_database(number.into()).expect("no connection selects one that there is not")
+    }
+
+    /// The store of a database for a connection with this number.
+    pub(crate) fn store(&self, database: u8, id: u64) -> &Store {
+        self.database(database).store(self.worker(id))
     }
 }

@@ -1,6 +1,7 @@
 //! What the gateway counts: for INFO, LATENCY and `/metrics`.
 
 use crate::command;
+use crate::lookups::Lookups;
 use hdrhistogram::Histogram;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -25,6 +26,11 @@ pub(crate) struct Stats {
     overdue: [AtomicU64; Overdue::ALL.len()],
     /// Connections ended because of what they held.
     pub(crate) evicted: AtomicU64,
+    /// Keys that were looked up and had a value, and those that had none.
+    hits: AtomicU64,
+    misses: AtomicU64,
+    /// Transactions whose commands were carried out one after the other.
+    pub(crate) ordered: AtomicU64,
     /// What there was when the rates were last taken, and the rates.
     rates: Mutex<(Rates, Rates)>,
 }
@@ -132,8 +138,27 @@ impl Stats {
             held_back: Default::default(),
             overdue: Default::default(),
             evicted: AtomicU64::new(0),
+            hits: AtomicU64::new(0),
+            misses: AtomicU64::new(0),
+            ordered: AtomicU64::new(0),
             rates: Mutex::default(),
         }
+    }
+
+    /// Keys were looked up.
+    pub(crate) fn note_lookups(&self, lookups: Lookups) {
+        let Lookups { hits, misses } = lookups;
+        for (counter, more) in [(&self.hits, hits), (&self.misses, misses)] {
+            if more > 0 {
+                counter.fetch_add(more, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// Keys that were looked up so far.
+    pub(crate) fn lookups(&self) -> Lookups {
+        let [hits, misses] = [&self.hits, &self.misses].map(|it| it.load(Ordering::Relaxed));
+        Lookups { hits, misses }
     }
 
     /// A command was carried out; `error` is the text of its reply, if that was one.
@@ -291,7 +316,12 @@ impl Stats {
         }
         lock(&self.errors).clear();
         *lock(&self.rates) = Default::default();
-        let whys = self.held_back.iter().chain(&self.overdue).chain([&self.evicted]);
+        let whys = self.held_back.iter().chain(&self.overdue).chain([
+            &self.evicted,
+            &self.ordered,
+            &self.hits,
+            &self.misses,
+        ]);
         whys.for_each(|counter| counter.store(0, Ordering::Relaxed));
         let Self { connections, rejected, bytes_in, bytes_out, protocol_errors, .. } = self;
         for counter in [connections, rejected, bytes_in, bytes_out, protocol_errors] {

@@ -14,6 +14,7 @@ mod limits;
 mod looked;
 mod many;
 mod numbers;
+mod ordered;
 mod plan;
 mod ranges;
 mod room;
@@ -23,6 +24,7 @@ mod settle;
 mod strings;
 mod terms;
 mod times;
+mod together;
 mod turns;
 mod view;
 
@@ -30,6 +32,7 @@ pub(crate) use incoming::Incoming;
 pub(crate) use limits::{can_be_set, too_long_together};
 pub(crate) use plan::{Plan, Settled};
 pub(crate) use terms::Seen;
+pub(crate) use together::{Undone, is_wide};
 
 use crate::acl::User;
 use crate::cursors::Cursors;
@@ -43,10 +46,16 @@ use turns::Turns;
 use view::View;
 pub use view::{Queued, Ran, Watched};
 
-/// One keyspace of a cluster, as the keys of a Redis server. Clones share its client.
+/// Every database that there is, by number, with its keyspace: what one worker has of each.
+pub(crate) type Spaces = Arc<[(u8, Space)]>;
+
+/// One keyspace of a cluster, as the keys of a database of a Redis server. Clones share its client.
 #[derive(Clone, Debug)]
 pub struct Store {
     space: Space,
+    /// The number of the database that these keys are, and all databases.
+    database: u8,
+    databases: Spaces,
     turns: Arc<Turns>,
     /// What the commands of a transaction have read and written so far, within one.
     view: Option<Arc<View>>,
@@ -66,7 +75,31 @@ impl Store {
         let room = Room::default();
         let (turns, cursors, clock) = (Arc::new(Turns::new()), Arc::default(), Arc::default());
         let (scripts, user) = (Arc::default(), None);
-        Self { space, turns, view: None, room, hot: None, cursors, clock, scripts, user }
+        let databases: Spaces = Arc::new([(0, space.clone())]);
+        Self {
+            space,
+            database: 0,
+            databases,
+            turns,
+            view: None,
+            room,
+            hot: None,
+            cursors,
+            clock,
+            scripts,
+            user,
+        }
+    }
+
+    /// The same, as one database among these, which FLUSHALL is about.
+    #[must_use]
+    pub(crate) fn with_databases(self, database: u8, databases: Spaces) -> Self {
+        Self { database, databases, ..self }
+    }
+
+    /// The number of the database that its keys are.
+    pub(crate) fn database(&self) -> u8 {
+        self.database
     }
 
     /// Where requests are begun, and their outcomes come, that have no future.

@@ -4,6 +4,7 @@
 mod redis {
     mod again;
     mod crowds;
+    mod databases;
     mod handshakes;
     mod hostile;
     mod observed;
@@ -11,6 +12,7 @@ mod redis {
     mod programs;
     mod scripts;
     mod server;
+    mod slots;
     mod transactions;
     mod users;
 }

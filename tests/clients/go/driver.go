@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -156,8 +157,41 @@ func typed(ctx context.Context, r *redis.Client) map[string]any {
 	return got
 }
 
+// The library's client of a cluster: where it finds slots, and that keys of all are there.
+func cluster(ctx context.Context, at string) *redis.ClusterClient {
+	r := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{at}})
+	found := 0
+	for n := range 200 {
+		check(r.Set(ctx, fmt.Sprint("c:", n), n, 0).Err())
+	}
+	for n := range 200 {
+		got, err := r.Get(ctx, fmt.Sprint("c:", n)).Int()
+		check(err)
+		if got == n {
+			found++
+		}
+	}
+	_, err := r.TxPipelined(ctx, func(pipe redis.Pipeliner) error {
+		pipe.Set(ctx, "{c}:a", "1", 0)
+		pipe.Set(ctx, "{c}:b", "2", 0)
+		return nil
+	})
+	check(err)
+	var mutex sync.Mutex
+	nodes := []string{}
+	check(r.ForEachShard(ctx, func(_ context.Context, node *redis.Client) error {
+		mutex.Lock()
+		defer mutex.Unlock()
+		nodes = append(nodes, node.Options().Addr)
+		return nil
+	}))
+	tagged := ask(r.MGet(ctx, "{c}:a", "{c}:b").Result())
+	say("cluster", map[string]any{"nodes": nodes, "found": found, "tagged": tagged})
+	return r
+}
+
 // Goes on with the same object until it has reconnected.
-func again(ctx context.Context, client *redis.Client) []any {
+func again(ctx context.Context, client redis.Cmdable) []any {
 	for until := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
 		set, err := client.Set(ctx, "again", "1", 0).Result()
 		if err == nil {
@@ -172,6 +206,13 @@ func again(ctx context.Context, client *redis.Client) []any {
 	}
 }
 
+func goOn(ctx context.Context, client redis.Cmdable) {
+	say("waiting", true)
+	_, err := bufio.NewReader(os.Stdin).ReadString('\n')
+	check(err)
+	say("again", again(ctx, client))
+}
+
 func main() {
 	text, err := os.ReadFile(os.Args[3])
 	check(err)
@@ -180,14 +221,15 @@ func main() {
 	say("client", "go-redis "+redis.Version())
 
 	ctx := context.Background()
+	if len(os.Args) > 4 && os.Args[4] == "cluster" {
+		goOn(ctx, cluster(ctx, os.Args[1]+":"+os.Args[2]))
+		return
+	}
 	client := redis.NewClient(&redis.Options{Addr: os.Args[1] + ":" + os.Args[2]})
 	for _, command := range todo.Commands {
 		say("reply", ask(client.Do(ctx, words(command)...).Result()))
 	}
 	say("pipeline", pipeline(ctx, client, todo.Pipeline))
 	say("typed", typed(ctx, client))
-	say("waiting", true)
-	_, err = bufio.NewReader(os.Stdin).ReadString('\n')
-	check(err)
-	say("again", again(ctx, client))
+	goOn(ctx, client)
 }

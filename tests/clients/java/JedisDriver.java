@@ -6,8 +6,10 @@ import java.util.List;
 import java.util.Map;
 import java.util.Properties;
 import java.util.concurrent.Callable;
+import redis.clients.jedis.HostAndPort;
 import redis.clients.jedis.Pipeline;
 import redis.clients.jedis.RedisClient;
+import redis.clients.jedis.RedisClusterClient;
 import redis.clients.jedis.commands.ProtocolCommand;
 import redis.clients.jedis.exceptions.JedisDataException;
 import redis.clients.jedis.params.GetExParams;
@@ -72,6 +74,22 @@ public final class JedisDriver {
         return got;
     }
 
+    /** The library's client of a cluster: where it finds slots, and that keys of all are there. */
+    private static RedisClusterClient cluster(String host, int port) {
+        RedisClusterClient r = RedisClusterClient.create(new HostAndPort(host, port));
+        int found = 0;
+        for (int n = 0; n < 200; n++) {
+            r.set("c:" + n, "" + n);
+        }
+        for (int n = 0; n < 200; n++) {
+            found += r.get("c:" + n).equals("" + n) ? 1 : 0;
+        }
+        r.mset("{c}:a", "1", "{c}:b", "2");
+        List<String> nodes = new ArrayList<>(r.getClusterNodes().keySet());
+        Script.say("cluster", Map.of("nodes", nodes, "found", found, "tagged", r.mget("{c}:a", "{c}:b")));
+        return r;
+    }
+
     private static List<Object> pipeline(RedisClient client, String[][] commands) {
         try (Pipeline pipeline = client.pipelined()) {
             for (String[] command : commands) {
@@ -98,6 +116,13 @@ public final class JedisDriver {
     public static void main(String[] args) throws Exception {
         Script script = Script.read(args[2]);
         Script.say("client", "Jedis " + version());
+        if (args.length > 3 && args[3].equals("cluster")) {
+            try (RedisClusterClient r = cluster(args[0], Integer.parseInt(args[1]))) {
+                Script.restart();
+                Script.say("again", Script.again(() -> List.of(r.set("again", "1"), r.get("again"))));
+            }
+            return;
+        }
         try (RedisClient client = RedisClient.create(args[0], Integer.parseInt(args[1]))) {
             for (String[] command : script.commands) {
                 Script.say("reply", ask(() -> client.sendCommand(name(command), Script.arguments(command))));

@@ -8,6 +8,8 @@ import io.lettuce.core.ScanArgs;
 import io.lettuce.core.SetArgs;
 import io.lettuce.core.api.StatefulRedisConnection;
 import io.lettuce.core.api.sync.RedisCommands;
+import io.lettuce.core.cluster.RedisClusterClient;
+import io.lettuce.core.cluster.api.sync.RedisAdvancedClusterCommands;
 import io.lettuce.core.codec.ByteArrayCodec;
 import io.lettuce.core.output.CommandOutput;
 import io.lettuce.core.protocol.CommandArgs;
@@ -173,9 +175,35 @@ public final class LettuceDriver {
         return got;
     }
 
+    /** The library's client of a cluster: where it finds slots, and that keys of all are there. */
+    private static void cluster(RedisURI at) throws Exception {
+        RedisClusterClient client = RedisClusterClient.create(at);
+        RedisAdvancedClusterCommands<String, String> r = client.connect().sync();
+        int found = 0;
+        for (int n = 0; n < 200; n++) {
+            r.set("c:" + n, "" + n);
+        }
+        for (int n = 0; n < 200; n++) {
+            found += r.get("c:" + n).equals("" + n) ? 1 : 0;
+        }
+        r.mset(Map.of("{c}:a", "1", "{c}:b", "2"));
+        List<String> nodes = new ArrayList<>();
+        client.getPartitions().forEach(node -> nodes.add(node.getUri().getHost() + ":" + node.getUri().getPort()));
+        List<String> tagged = new ArrayList<>();
+        r.mget("{c}:a", "{c}:b").forEach(pair -> tagged.add(pair.getValueOrElse(null)));
+        Script.say("cluster", Map.of("nodes", nodes, "found", found, "tagged", tagged));
+        Script.restart();
+        Script.say("again", Script.again(() -> List.of(r.set("again", "1"), r.get("again"))));
+        client.shutdown();
+    }
+
     public static void main(String[] args) throws Exception {
         Script script = Script.read(args[2]);
         Script.say("client", "Lettuce " + LettuceVersion.getVersion());
+        if (args.length > 3 && args[3].equals("cluster")) {
+            cluster(RedisURI.create(args[0], Integer.parseInt(args[1])));
+            return;
+        }
         RedisClient client = RedisClient.create(RedisURI.create(args[0], Integer.parseInt(args[1])));
         StatefulRedisConnection<byte[], byte[]> raw = client.connect(ByteArrayCodec.INSTANCE);
         for (String[] command : script.commands) {

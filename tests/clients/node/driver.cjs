@@ -77,10 +77,37 @@ async function typed(r) {
   };
 }
 
+// The library's client of a cluster: where it finds slots, and that keys of all are there.
+async function cluster(host, port) {
+  const r = new Redis.Cluster([{ host, port: Number(port) }]);
+  r.on("error", (error) => process.stderr.write(`${error}\n`));
+  const all = Array.from({ length: 200 }, (_, n) => n);
+  await Promise.all(all.map((n) => r.set(`c:${n}`, `${n}`)));
+  const found = await Promise.all(all.map(async (n) => (await r.get(`c:${n}`)) === `${n}`));
+  await r.multi().set("{c}:a", "1").set("{c}:b", "2").exec();
+  say("cluster", {
+    nodes: r.nodes("all").map((node) => `${node.options.host}:${node.options.port}`),
+    found: found.filter(Boolean).length,
+    tagged: await r.mget("{c}:a", "{c}:b"),
+  });
+  return r;
+}
+
+async function goOn(client) {
+  const lines = readline.createInterface({ input: process.stdin });
+  say("waiting", true);
+  await new Promise((resolve) => lines.once("line", resolve));
+  lines.close();
+  // Waits in the library's own queue until it has reconnected.
+  say("again", [await client.set("again", "1"), await client.get("again")]);
+  client.disconnect();
+}
+
 async function main() {
-  const [host, port, path] = process.argv.slice(2);
+  const [host, port, path, mode] = process.argv.slice(2);
   const script = JSON.parse(fs.readFileSync(path, "utf8"));
   say("client", `ioredis ${require("ioredis/package.json").version}`);
+  if (mode === "cluster") return goOn(await cluster(host, port));
   const client = new Redis(Number(port), host);
   // It reconnects by itself; errors meanwhile are told here as well as to callers.
   client.on("error", (error) => process.stderr.write(`${error}\n`));
@@ -96,14 +123,7 @@ async function main() {
   const replies = await pipeline.exec();
   say("pipeline", replies.map(([error, reply]) => normal(error ?? reply)));
   say("typed", await typed(client));
-
-  const lines = readline.createInterface({ input: process.stdin });
-  say("waiting", true);
-  await new Promise((resolve) => lines.once("line", resolve));
-  lines.close();
-  // Waits in the library's own queue until it has reconnected.
-  say("again", [await client.set("again", "1"), await client.get("again")]);
-  client.disconnect();
+  await goOn(client);
 }
 
 main().catch((error) => {

@@ -78,6 +78,23 @@ def typed(r):
     }
 
 
+def cluster(host, port):
+    """The library's client of a cluster: where it finds slots, and that keys of all are there."""
+    r = redis.RedisCluster(host=host, port=port, decode_responses=True)
+    for n in range(200):
+        r.set(f"c:{n}", str(n))
+    tagged = r.pipeline(transaction=True)
+    tagged.set("{c}:a", "1")
+    tagged.set("{c}:b", "2")
+    tagged.execute()
+    say("cluster", {
+        "nodes": [f"{node.host}:{node.port}" for node in r.get_nodes()],
+        "found": sum(r.get(f"c:{n}") == str(n) for n in range(200)),
+        "tagged": r.mget("{c}:a", "{c}:b"),
+    })
+    return r
+
+
 def again(r):
     """Goes on with the same object until it has reconnected."""
     until = time.monotonic() + 60
@@ -95,6 +112,12 @@ def main():
     with open(path, encoding="utf-8") as file:
         script = json.load(file)
     say("client", f"redis-py {redis.__version__}")
+    if sys.argv[4:] == ["cluster"]:
+        client = cluster(host, port)
+        say("waiting", True)
+        sys.stdin.readline()
+        say("again", again(client))
+        return
     raw = redis.Redis(host=host, port=port)
     # Replies as they are; what the library makes of them is what `typed` is about.
     raw.response_callbacks.clear()

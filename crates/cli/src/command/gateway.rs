@@ -4,7 +4,6 @@ use crate::command::role::warn_if_others_read;
 use crate::command::status::durability;
 use anyhow::Context;
 use bytes::Bytes;
-use cluster::Durability;
 use console::admin::Admin;
 use console::answer::Answer;
 use console::connect;
@@ -16,7 +15,10 @@ use console::parse;
 use console::shared::Shared;
 use controller::{HotStatus, Status};
 
-use gateway::{Acl, Gateway, HotKey, HotKeys, MAXCLIENTS, Options, StartError, TlsFiles};
+use gateway::{
+    Acl, Cluster, Database, Endpoint, Gateway, HotKey, HotKeys, MAXCLIENTS, Multi, Options,
+    StartError, TlsFiles,
+};
 use lab::process::pause;
 use runtime::admin::Admin as AdminServer;
 use runtime::roles::Roles;
@@ -72,6 +74,20 @@ pub(crate) struct Rules {
     /// Authorities: a client must have a certificate of one of them.
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     tls_ca: Option<PathBuf>,
+    /// Keyspace that clients see as the database of that number (`SELECT N`, `redis://host/N`).
+    /// Database 0 is that of --keyspace.
+    #[arg(long = "database", value_name = "N=KEYSPACE", value_parser = database)]
+    databases: Vec<(u8, String)>,
+    /// What EXEC does with keys that cannot change together: `atomic` refuses them, `ordered`
+    /// carries out one command after the other, as those of a pipeline.
+    #[arg(long, value_name = "HOW", default_value_t)]
+    multi: Multi,
+    /// Tell clients of Redis Cluster that this is a node of one, which has all slots.
+    #[arg(long)]
+    cluster: bool,
+    /// Where clients of Redis Cluster reach this gateway; by default where each has connected to.
+    #[arg(long, value_name = "HOST:PORT", requires = "cluster")]
+    announce: Option<Endpoint>,
     /// Most clients at once.
     #[arg(long, value_name = "N", default_value_t = MAXCLIENTS)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..))]
@@ -89,13 +105,20 @@ impl Args {
         self.logs.start("warn")?;
         // Before any thread is started, so that none of them takes the signal.
         let signals = Signals::hold().context("cannot hold signals back")?;
-        let kept = Kept::ask(shared);
-        let mut options = self.rules.options(shared, shared.services.clone(), kept, self.listen)?;
-        let (admin, keyspace) = (Admin::new(&shared.admins, HOT_WAIT_MAX), shared.keyspace.clone());
-        options.hot = Some(HotKeys::new(move || {
-            let status = admin.status().map_err(|failure| failure.message())?;
-            Ok(hot_keys(&status, &keyspace))
-        }));
+        let status = Admin::new(&shared.admins, shared.timeout).status();
+        if let Err(failure) = &status {
+            note!("keyway: replicas unknown, WAIT answers 0: {}", failure.message());
+        }
+        let hot = |keyspace: String| {
+            let admin = Admin::new(&shared.admins, HOT_WAIT_MAX);
+            let ask = move || {
+                let status = admin.status().map_err(|failure| failure.message())?;
+                Ok(hot_keys(&status, &keyspace))
+            };
+            Some(HotKeys::new(ask))
+        };
+        let known = Known { status: status.as_ref().ok(), hot: &hot };
+        let options = self.rules.options(shared, shared.services.clone(), known, self.listen)?;
         let gateway = start(options, shared)?;
         let roles = Roles::default();
         let server = self.metrics.map(|at| serve_metrics(at, &gateway, &roles)).transpose()?;
@@ -133,7 +156,7 @@ impl Rules {
         &self,
         shared: &Shared,
         services: Vec<SocketAddr>,
-        kept: Kept,
+        known: Known<'_>,
         listen: SocketAddr,
     ) -> Result<Options, Failure> {
         let cores = || std::thread::available_parallelism().map_or(1, usize::from);
@@ -147,9 +170,10 @@ impl Rules {
         };
         Ok(Options {
             services,
-            keyspace: shared.keyspace.clone(),
-            replicas: kept.replicas,
-            sync: kept.durability.map_or_else(|| "unknown".to_owned(), |it| it.to_string()),
+            databases: self.databases(shared, known)?,
+            cluster: self.cluster(),
+            multi: self.multi,
+            sync: known.sync(),
             deadline: shared.timeout,
             listen,
             workers: self.workers.map_or_else(cores, usize::from),
@@ -157,8 +181,23 @@ impl Rules {
             idle_timeout: self.idle_timeout,
             tls,
             acl: self.acl()?,
-            hot: None,
         })
+    }
+
+    fn databases(&self, shared: &Shared, known: Known<'_>) -> Result<Vec<Database>, Failure> {
+        let mut databases = vec![known.database(0, &shared.keyspace)];
+        for (number, keyspace) in &self.databases {
+            if databases.iter().any(|it| it.number == *number) {
+                let what = format!("--database {number}={keyspace}: database {number} is there");
+                return Err(Failure::usage(what));
+            }
+            databases.push(known.database(*number, keyspace));
+        }
+        Ok(databases)
+    }
+
+    fn cluster(&self) -> Option<Cluster> {
+        self.cluster.then(|| Cluster { announce: self.announce.clone() })
     }
 
     fn acl(&self) -> Result<Acl, Failure> {
@@ -177,36 +216,39 @@ impl Rules {
     }
 }
 
-/// How values are kept, which only a controller can tell. Without one a gateway serves all the
-/// same.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Kept {
-    /// Nodes that hold each key.
-    pub(crate) replicas: Option<u8>,
-    /// What acknowledged writes are safe from on all nodes.
-    pub(crate) durability: Option<Durability>,
+/// What only a controller can tell. Without one a gateway serves all the same.
+#[derive(Clone, Copy)]
+pub(crate) struct Known<'a> {
+    /// How the cluster is.
+    pub(crate) status: Option<&'a Status>,
+    /// Who knows the hot keys of a keyspace, by its name.
+    pub(crate) hot: &'a dyn Fn(String) -> Option<HotKeys>,
 }
 
-impl Kept {
-    fn ask(shared: &Shared) -> Self {
-        let status = Admin::new(&shared.admins, shared.timeout).status();
-        match status {
-            Ok(status) => Self::of(&status, &shared.keyspace),
-            Err(failure) => {
-                note!("keyway: replicas unknown, WAIT answers 0: {}", failure.message());
-                Self::default()
-            }
-        }
+impl Known<'_> {
+    /// A keyspace as a database.
+    fn database(self, number: u8, keyspace: &str) -> Database {
+        let named = |status: &'_ Status| {
+            let found = status.keyspaces.iter().find(|it| it.name == keyspace)?;
+            u8::try_from(found.replicas).ok()
+        };
+        let replicas = self.status.and_then(named);
+        let keyspace = keyspace.to_owned();
+        Database { number, replicas, hot: (self.hot)(keyspace.clone()), keyspace }
     }
 
-    /// As the controller knows it.
-    pub(crate) fn of(status: &Status, keyspace: &str) -> Self {
-        let keyspace = status.keyspaces.iter().find(|it| it.name == keyspace);
-        Self {
-            replicas: keyspace.and_then(|it| u8::try_from(it.replicas).ok()),
-            durability: durability(&status.load),
-        }
+    /// What acknowledged writes are safe from on all nodes.
+    fn sync(self) -> String {
+        let durability = self.status.and_then(|status| durability(&status.load));
+        durability.map_or_else(|| "unknown".to_owned(), |it| it.to_string())
     }
+}
+
+/// Reads `1=sessions`.
+fn database(text: &str) -> Result<(u8, String), String> {
+    let (number, keyspace) = text.split_once('=').ok_or("expected N=KEYSPACE, as 1=sessions")?;
+    let number = number.parse().map_err(|_| "databases have numbers from 1 to 255")?;
+    Ok((number, keyspace.to_owned()))
 }
 
 /// How long HOTKEYS and OBJECT FREQ wait for a controller.

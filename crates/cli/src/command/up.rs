@@ -1,7 +1,7 @@
 //! `keyway up`: a cluster in one process.
 
 use crate::command::cluster_size::ClusterSize;
-use crate::command::gateway::{self, Kept, redis_cli};
+use crate::command::gateway::{self, Known, redis_cli};
 use crate::command::role::private_files;
 use crate::command::status::kind;
 use ::gateway::{Gateway, HotKeys};
@@ -106,17 +106,18 @@ impl Args {
         embedded: &Embedded,
         at: SocketAddr,
     ) -> Result<Gateway, Failure> {
-        let (roles, keyspace) = (embedded.roles(), shared.keyspace.clone());
+        let roles = embedded.roles();
         let controller = roles.controller.clone();
         let status = controller.as_ref().and_then(|controller| controller.status().ok());
-        let kept = status.map_or_else(Kept::default, |status| Kept::of(&status, &keyspace));
-        let mut options = self.rules.options(shared, vec![embedded.service()], kept, at)?;
-        options.hot = controller.map(|controller| {
-            HotKeys::new(move || {
+        let hot = |keyspace: String| {
+            let controller = controller.clone()?;
+            Some(HotKeys::new(move || {
                 let status = controller.status().map_err(|error| error.to_string())?;
                 Ok(gateway::hot_keys(&status, &keyspace))
-            })
-        });
+            }))
+        };
+        let known = Known { status: status.as_ref(), hot: &hot };
+        let options = self.rules.options(shared, vec![embedded.service()], known, at)?;
         let gateway = gateway::start(options, shared)?;
         roles.others.add(gateway.metrics());
         Ok(gateway)

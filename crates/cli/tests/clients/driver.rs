@@ -22,10 +22,20 @@ pub(crate) struct Driver {
 
 impl Driver {
     /// Starts it with what it has to send.
-    pub(crate) fn start(mut command: Command, to: SocketAddr, script: &Script) -> Self {
+    pub(crate) fn start(command: Command, to: SocketAddr, script: &Script) -> Self {
+        Self::start_as(command, to, script, None)
+    }
+
+    /// The same, as something else than a client of one server.
+    pub(crate) fn start_as(
+        mut command: Command,
+        to: SocketAddr,
+        script: &Script,
+        mode: Option<&str>,
+    ) -> Self {
         let file = NamedTempFile::new().expect("a file");
         std::fs::write(&file, script.to_send().to_string()).expect("a file");
-        command.arg(to.ip().to_string()).arg(to.port().to_string()).arg(file.path());
+        command.arg(to.ip().to_string()).arg(to.port().to_string()).arg(file.path()).args(mode);
         let command = command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.spawn().expect("it was there a moment ago");
         let stdout = BufReader::new(child.stdout.take().expect("piped"));

@@ -2,6 +2,8 @@
 //! each of them has to do.
 
 #[cfg(test)]
+mod applications;
+#[cfg(test)]
 mod driver;
 #[cfg(test)]
 mod gateway;
@@ -21,7 +23,7 @@ mod tests {
     use crate::driver::Driver;
     use crate::gateway::Gateway;
     use crate::script::Script;
-    use crate::{redis_cli, toolchain, ycsb};
+    use crate::{applications, redis_cli, toolchain, ycsb};
     use runtime::clock::Clock;
     use std::process::Command;
     use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -91,6 +93,80 @@ mod tests {
     #[test]
     fn ioredis_does_everything() {
         drive("ioredis_does_everything", toolchain::ioredis);
+    }
+
+    /// Lets a driver connect as a client of a cluster, before a gateway that says it is one.
+    fn drive_cluster(test: &str, build: fn() -> Result<Command, String>) {
+        let _alone = alone();
+        let command = match build() {
+            Ok(command) => command,
+            Err(why) => return skip::report(test, &why),
+        };
+        let mut gateway = Gateway::start_with(&["--cluster"]);
+        let mut driver = Driver::start_as(command, gateway.at, &Script::read(), Some("cluster"));
+        let client = driver.expect("client");
+        let nodes = [gateway.at.to_string()];
+        let expected = serde_json::json!({"nodes": nodes, "found": 200, "tagged": ["1", "2"]});
+        assert_eq!(driver.expect("cluster"), expected, "{client}");
+        driver.expect("waiting");
+        gateway.restart();
+        driver.go_on();
+        let again = driver.expect("again");
+        assert!(again == serde_json::json!([true, "1"]) || again == serde_json::json!(["OK", "1"]));
+        driver.wait();
+        println!("{client}: as a client of a cluster, 200 keys, a restart");
+    }
+
+    #[test]
+    fn redis_py_finds_a_cluster() {
+        drive_cluster("redis_py_finds_a_cluster", toolchain::redis_py);
+    }
+
+    #[test]
+    fn go_redis_finds_a_cluster() {
+        drive_cluster("go_redis_finds_a_cluster", toolchain::go_redis);
+    }
+
+    #[test]
+    fn jedis_finds_a_cluster() {
+        drive_cluster("jedis_finds_a_cluster", toolchain::jedis);
+    }
+
+    #[test]
+    fn lettuce_finds_a_cluster() {
+        drive_cluster("lettuce_finds_a_cluster", toolchain::lettuce);
+    }
+
+    #[test]
+    fn ioredis_finds_a_cluster() {
+        drive_cluster("ioredis_finds_a_cluster", toolchain::ioredis);
+    }
+
+    #[test]
+    fn caches_in_python_do_what_the_page_says() {
+        let _alone = alone();
+        let checked = applications::check("Python", toolchain::applications_in_python);
+        if let Err(why) = checked {
+            skip::report("caches_in_python_do_what_the_page_says", &why);
+        }
+    }
+
+    #[test]
+    fn caches_in_javascript_do_what_the_page_says() {
+        let _alone = alone();
+        let checked = applications::check("JavaScript", toolchain::applications_in_javascript);
+        if let Err(why) = checked {
+            skip::report("caches_in_javascript_do_what_the_page_says", &why);
+        }
+    }
+
+    #[test]
+    fn redis_cli_finds_a_cluster() {
+        let _alone = alone();
+        if let Err(why) = toolchain::program("redis-cli", "redis-tools") {
+            return skip::report("redis_cli_finds_a_cluster", &why);
+        }
+        redis_cli::finds_a_cluster(Gateway::start_with(&["--cluster"]).at);
     }
 
     #[test]

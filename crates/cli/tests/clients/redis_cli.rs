@@ -86,6 +86,18 @@ pub(crate) fn pipe(to: SocketAddr, steps: &[Step]) {
     println!("redis-cli --pipe: {} commands", steps.len());
 }
 
+/// Its check of a cluster finds all slots, and with -c it is sent nowhere else.
+pub(crate) fn finds_a_cluster(to: SocketAddr) {
+    let mut check = bounded("redis-cli", to);
+    let output = run(check.args(["--cluster", "check", &to.to_string()]), b"");
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && text.contains("[OK] All 16384 slots covered."), "{text}");
+    let lines: String = (0..50).map(|n| format!("SET c:{n} {n}\nGET c:{n}\n")).collect();
+    let output = run(bounded("redis-cli", to).arg("-c"), lines.as_bytes());
+    let expected: String = (0..50).map(|n| format!("OK\n{n}\n")).collect();
+    assert_eq!(String::from_utf8_lossy(&output.stdout), expected);
+}
+
 /// A redis-cli that reads commands goes on after the gateway was restarted.
 pub(crate) fn goes_on(gateway: &mut Gateway) {
     let mut command = bounded("redis-cli", gateway.at);

@@ -35,19 +35,35 @@ fn build(command: &mut Command) {
 }
 
 pub(crate) fn redis_py() -> Result<Command, String> {
+    python("driver.py")
+}
+
+pub(crate) fn applications_in_python() -> Result<Command, String> {
+    python("applications.py")
+}
+
+fn python(program: &str) -> Result<Command, String> {
     // Written last, so that all of it is there.
     installed("python.lock")?;
     let mut command = Command::new(installed("python")?.join("bin/python"));
     // The library says of methods that are asked for here that there are newer ones.
-    command.args(["-W", "ignore::DeprecationWarning"]).arg(source("python/driver.py"));
+    command.args(["-W", "ignore::DeprecationWarning"]).arg(source("python").join(program));
     Ok(command)
 }
 
 pub(crate) fn ioredis() -> Result<Command, String> {
+    node("driver.cjs")
+}
+
+pub(crate) fn applications_in_javascript() -> Result<Command, String> {
+    node("applications.cjs")
+}
+
+fn node(script: &str) -> Result<Command, String> {
     program("node", "nodejs")?;
     installed("node.lock")?;
     let mut command = Command::new("node");
-    command.env("NODE_PATH", installed("node/node_modules")?).arg(source("node/driver.cjs"));
+    command.env("NODE_PATH", installed("node/node_modules")?).arg(source("node").join(script));
     Ok(command)
 }
 

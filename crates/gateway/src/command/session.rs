@@ -9,8 +9,12 @@ pub enum Session {
     Acl(Acl),
     /// AUTH.
     Auth,
+    /// READONLY, READWRITE and ASKING, which say where a command may be carried out.
+    Anywhere,
     /// CLIENT.
     Client(Client),
+    /// CLUSTER.
+    Cluster(Cluster),
     /// COMMAND.
     Command(Command),
     /// CONFIG.
@@ -108,8 +112,27 @@ pub enum Client {
     SetInfo,
     /// CLIENT SETNAME.
     SetName,
+    /// CLIENT UNBLOCK.
+    Unblock,
     /// CLIENT UNPAUSE.
     Unpause,
+}
+
+/// Subcommands of CLUSTER.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cluster {
+    /// CLUSTER INFO.
+    Info,
+    /// CLUSTER KEYSLOT.
+    KeySlot,
+    /// CLUSTER MYID.
+    MyId,
+    /// CLUSTER NODES.
+    Nodes,
+    /// CLUSTER SHARDS.
+    Shards,
+    /// CLUSTER SLOTS.
+    Slots,
 }
 
 /// COMMAND and its subcommands.

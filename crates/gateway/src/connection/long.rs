@@ -4,6 +4,7 @@
 use super::event::Event;
 use super::{Connection, OUTPUT_MAX};
 use crate::command;
+use crate::multi::Multi;
 use crate::store::too_long_together;
 use bytes::Bytes;
 use std::sync::atomic::Ordering;
@@ -27,6 +28,12 @@ impl Connection {
         }
         self.peer.entry.output.store(self.output.len(), Ordering::Relaxed);
         Poll::Ready(Event::Wrote)
+    }
+
+    /// Whether the long value of a SET may be passed on before the rest has come. Of one that is
+    /// queued, and may be carried out by itself, nothing is done before EXEC.
+    pub(super) fn may_take_in(&self) -> bool {
+        !self.bracket.is_open() || self.shared.multi == Multi::Atomic
     }
 
     /// The long value of a SET comes in while the rest of the command is still to come: nobody sees

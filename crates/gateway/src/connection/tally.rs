@@ -4,7 +4,8 @@ use super::Connection;
 use super::call::{Call, Tally};
 use super::held::held_by;
 use crate::Reply;
-use crate::command;
+use crate::command::{self, Run};
+use crate::lookups::Lookups;
 use std::time::Duration;
 
 impl Connection {
@@ -23,6 +24,9 @@ impl Connection {
             self.count_calls();
         }
         self.tally = Tally { number: call.number, micros, count: self.tally.count + 1 };
+        if let Some(Run::Keyed(command)) = command::numbered().get(call.number).map(|it| it.run) {
+            self.lookups.add(Lookups::of(command, &call.args, reply));
+        }
         if let Some(text) = error {
             self.shared.stats.note_failure(call.number, text);
         }
@@ -31,11 +35,13 @@ impl Connection {
         }
     }
 
-    /// Counts the calls that are not counted yet: before anybody can have read their replies.
+    /// Counts the calls, and lookups, that are not counted yet: before anybody can have read their
+    /// replies.
     pub(super) fn count_calls(&mut self) {
         let Tally { number, micros, count } = std::mem::take(&mut self.tally);
         if count > 0 {
             self.shared.stats.note_calls(number, micros, count);
+            self.shared.stats.note_lookups(std::mem::take(&mut self.lookups));
         }
     }
 

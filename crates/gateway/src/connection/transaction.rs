@@ -7,18 +7,16 @@ use crate::Reply;
 use crate::command::{
     Client, Config, Found, HotKeys, Keys, Latency, Run, Script, Session, Slowlog, Transaction,
 };
+use crate::lookups::Lookups;
+use crate::multi::Multi;
 use crate::session::Answer;
-use crate::store::{Queued, Ran, Watched};
+use crate::shared::Shared;
+use crate::store::{self, Queued, Ran, Store, Undone, Watched};
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use tokio::time::Instant;
-
-/// Commands of one transaction: far more than change the 16 keys that one can be about.
-const COMMANDS_MAX: usize = 1024;
-/// Bytes of their arguments: more than one batch could carry, and what a connection may keep.
-const BYTES_MAX: usize = 1 << 20;
 
 /// A command of a transaction, or what comes of one that is not about keys.
 enum Slot {
@@ -56,7 +54,9 @@ fn why_not(found: Found) -> Option<Reply> {
 fn only_tells(command: Session) -> bool {
     match command {
         Session::Acl(_)
+        | Session::Anywhere
         | Session::Client(Client::GetName | Client::Id | Client::Info | Client::List)
+        | Session::Cluster(_)
         | Session::Command(_)
         | Session::Config(Config::Get)
         | Session::Container
@@ -68,7 +68,7 @@ fn only_tells(command: Session) -> bool {
         | Session::Latency(Latency::Histogram | Latency::Latest)
         | Session::Ping
         | Session::Script(Script::Exists)
-        // There is one database.
+        // Another database is not selected.
         | Session::Select
         | Session::Slowlog(Slowlog::Get | Slowlog::Len)
         | Session::Time
@@ -94,15 +94,17 @@ impl Connection {
     /// Queues a command if a transaction is open and it is to be part of it; else gives its
     /// arguments back. The caller has seen that nothing is under way.
     pub(super) fn queue(&mut self, found: Found, args: Vec<Bytes>) -> Option<Vec<Bytes>> {
-        let Some(queue) = self.bracket.queue.as_mut().filter(|_| !is_never_queued(found.spec.run))
-        else {
+        if !self.bracket.is_open() || is_never_queued(found.spec.run) {
             return Some(args);
-        };
+        }
+        let unfit = why_not(found).or_else(|| self.why_stay(found, &args));
+        let Some(queue) = self.bracket.queue.as_mut() else { return Some(args) };
         queue.bytes += args.iter().map(Bytes::len).sum::<usize>();
-        let full = queue.commands.len() == COMMANDS_MAX || queue.bytes > BYTES_MAX;
+        let (commands_max, bytes_max) = self.shared.multi.queued_max();
+        let full = queue.commands.len() == commands_max || queue.bytes > bytes_max;
         let long = Reply::error("ERR the transaction has too many commands");
         let refused = self.incoming.take().and_then(Result::err);
-        if let Some(reply) = refused.or_else(|| why_not(found)).or(full.then_some(long)) {
+        if let Some(reply) = refused.or(unfit).or(full.then_some(long)) {
             self.reject(&args, Some(found.number), reply);
         } else {
             // EXEC of a broken one carries nothing out. Copies do not hold on to all that was read
@@ -228,24 +230,50 @@ impl Connection {
                     Slot::Ready(_) | Slot::Later(_) => None,
                 })
                 .collect();
-            let reply = match store.transact(&commands, &watched).await {
+            let reply = match carry_out(&shared, &store, &commands, &watched).await {
                 Ok(None) => Reply::NullArray,
                 Err(error) => error,
                 Ok(Some(ran)) => {
                     let (mut ran, mut replies) = (ran.into_iter(), Vec::new());
+                    let mut lookups = Lookups::default();
                     for (number, slot) in slots {
                         let done = match slot {
-                            Slot::Keyed(_) => ran.next().expect("each command was carried out"),
+                            Slot::Keyed((command, args)) => {
+                                let done = ran.next().expect("each command was carried out");
+                                lookups.add(Lookups::of(command, &args, &done.reply));
+                                done
+                            }
                             Slot::Ready(done) => done,
                             Slot::Later(reply) => Ran::timed(reply).await,
                         };
                         shared.stats.note_call(number, done.took, done.reply.error_text());
                         replies.push(done.reply);
                     }
+                    shared.stats.note_lookups(lookups);
                     Reply::Array(replies)
                 }
             };
             reply.into()
         });
     }
+}
+
+/// What commands did together, or one after the other if that is how it is to be; `None` if a
+/// watched key has changed.
+async fn carry_out(
+    shared: &Shared,
+    store: &Store,
+    commands: &[Queued],
+    watched: &Watched,
+) -> Result<Option<Vec<Ran>>, Reply> {
+    // What was watched cannot be checked and still be so while one command after the other is done.
+    let may_follow = shared.multi == Multi::Ordered && watched.is_empty();
+    if !(may_follow && store::is_wide(commands)) {
+        match store.together(commands, watched).await {
+            Err(Undone::Apart(_)) if may_follow => {}
+            done => return done.map_err(Undone::into_reply),
+        }
+    }
+    shared.stats.ordered.fetch_add(1, Ordering::Relaxed);
+    Ok(Some(store.in_order(commands).await))
 }

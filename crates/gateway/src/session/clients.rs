@@ -40,6 +40,7 @@ impl Peer {
                 }
                 Reply::OK
             }
+            Client::Unblock => unblock(args),
             Client::Unpause => {
                 shared.pause.end();
                 wake_all(shared);
@@ -71,7 +72,7 @@ impl Peer {
                 let address = quoted(address);
                 (Ok(Filter { address: Some(address), me: true, ..Filter::default() }), true)
             }
-            _ => (Filter::read(args.get(2..).unwrap_or_default()), false),
+            _ => (Filter::read(shared, args.get(2..).unwrap_or_default()), false),
         };
         let whom = match whom {
             Ok(whom) => whom,
@@ -112,7 +113,7 @@ struct Filter {
 }
 
 impl Filter {
-    fn read(args: &[Bytes]) -> Result<Self, Reply> {
+    fn read(shared: &Shared, args: &[Bytes]) -> Result<Self, Reply> {
         let mut filter = Self::default();
         let (pairs, rest) = args.as_chunks::<2>();
         if pairs.is_empty() || !rest.is_empty() {
@@ -127,6 +128,9 @@ impl Filter {
                 },
                 b"addr" => filter.address = Some(text),
                 b"laddr" => filter.local = Some(text),
+                b"user" if shared.acl.get(&text).is_none() => {
+                    return Err(error(format!("ERR No such user '{text}'")));
+                }
                 b"user" => filter.user = Some(text),
                 b"type" => filter.none = !is_normal(value)?,
                 b"skipme" if text.eq_ignore_ascii_case("no") => filter.me = true,
@@ -197,7 +201,7 @@ fn line(shared: &Shared, entry: &Entry) -> String {
         flags.push('N');
     }
     format!(
-        "id={} addr={} laddr={} name={} age={} idle={} flags={flags} db=0 sub=0 psub=0 ssub=0 \
+        "id={} addr={} laddr={} name={} age={} idle={} flags={flags} db={} sub=0 psub=0 ssub=0 \
          multi={queued} watch={} qbuf={} multi-mem={} omem={} events=rw cmd={command} user={} \
          redir=-1 resp={} lib-name={} lib-ver={}",
         entry.id,
@@ -206,6 +210,7 @@ fn line(shared: &Shared, entry: &Entry) -> String {
         text(&told.name),
         now.saturating_sub(entry.since).as_secs(),
         entry.idle(now).as_secs(),
+        told.database,
         entry.watched.load(Ordering::Relaxed),
         entry.input.load(Ordering::Relaxed),
         entry.queued_bytes.load(Ordering::Relaxed),
@@ -215,6 +220,21 @@ fn line(shared: &Shared, entry: &Entry) -> String {
         text(&told.lib_name),
         text(&told.lib_version),
     )
+}
+
+/// No command waits for what others may do, so that there is nobody to unblock.
+fn unblock(args: &[Bytes]) -> Reply {
+    match args.get(3..).unwrap_or_default() {
+        [] => {}
+        [reason] if matches!(&*reason.to_ascii_lowercase(), b"timeout" | b"error") => {}
+        [_] => return Reply::error("ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR"),
+        _ => {
+            let text = "ERR unknown subcommand or wrong number of arguments for 'unblock'. Try \
+                        CLIENT HELP.";
+            return Reply::error(text);
+        }
+    }
+    if integer(args, 2).is_some() { Reply::Integer(0) } else { NOT_AN_INTEGER }
 }
 
 fn on_or_off(args: &[Bytes], flag: &mut bool) -> Reply {

@@ -7,6 +7,7 @@ use crate::glob::Pattern;
 use crate::settings::SetError;
 use crate::shared::Shared;
 use bytes::Bytes;
+use std::collections::BTreeSet;
 
 pub(super) fn run(shared: &Shared, command: Config, args: &[Bytes]) -> Reply {
     let words = args.get(2..).unwrap_or_default();
@@ -37,6 +38,7 @@ fn set(shared: &Shared, words: &[Bytes]) -> Reply {
     if !rest.is_empty() {
         return SYNTAX;
     }
+    let (mut seen, mut wrong) = (BTreeSet::new(), None);
     for [name, value] in pairs {
         let name = quoted(name).to_ascii_lowercase();
         let failed = |why: &str| {
@@ -50,8 +52,15 @@ fn set(shared: &Shared, words: &[Bytes]) -> Reply {
                 return error(format!("{text} - '{name}'"));
             }
             Err(SetError::Immutable) => return failed("can't set immutable config"),
-            Err(SetError::Value(why)) => return failed(&why),
+            // What is wrong with names is said before what is wrong with values.
+            Err(SetError::Value(why)) => wrong = wrong.or(Some(failed(&why))),
         }
+        if !seen.insert(name.clone()) {
+            return failed("duplicate parameter");
+        }
+    }
+    if let Some(reply) = wrong {
+        return reply;
     }
     for [name, value] in pairs {
         shared.settings.set(&quoted(name).to_ascii_lowercase(), value);

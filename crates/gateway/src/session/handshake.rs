@@ -103,10 +103,10 @@ impl Peer {
         }
         self.protocol = protocol;
         self.entry.told().protocol = protocol;
-        self.greeting()
+        self.greeting(shared)
     }
 
-    fn greeting(&self) -> Reply {
+    fn greeting(&self, shared: &Shared) -> Reply {
         let pair = |name: &'static str, value: Reply| (Reply::bulk(name), value);
         let id = i64::try_from(self.entry.id).unwrap_or(i64::MAX);
         Reply::Map(vec![
@@ -114,7 +114,7 @@ impl Peer {
             pair("version", Reply::bulk(REDIS_VERSION)),
             pair("proto", Reply::Integer(self.protocol.number().into())),
             pair("id", Reply::Integer(id)),
-            pair("mode", Reply::bulk("standalone")),
+            pair("mode", Reply::bulk(shared.mode())),
             pair("role", Reply::bulk("master")),
             pair("modules", Reply::Array(Vec::new())),
         ])
@@ -124,6 +124,7 @@ impl Peer {
     pub(super) fn reset(&mut self, shared: &Shared) -> Reply {
         self.protocol = Version::Two;
         self.replies = Replies::On;
+        self.database = 0;
         self.become_user(shared.acl.passwordless());
         let mut told = self.entry.told();
         let ClientInfo { user, lib_name, lib_version, .. } = std::mem::take(&mut *told);

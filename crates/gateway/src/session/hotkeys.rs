@@ -14,10 +14,10 @@ use std::time::Duration;
 /// Slots of a Redis Cluster, all of which are meant.
 const LAST_SLOT: u64 = 16_383;
 
-pub(super) fn run(shared: &Arc<Shared>, command: HotKeys, args: &[Bytes]) -> Answer {
+pub(super) fn run(shared: &Arc<Shared>, database: u8, command: HotKeys, args: &[Bytes]) -> Answer {
     let now = shared.now();
     match command {
-        HotKeys::Get => return get(shared),
+        HotKeys::Get => return get(shared, database),
         HotKeys::Start => start(shared, args).unwrap_or_else(|reply| reply),
         HotKeys::Stop if shared.tracking.stop(now, &shared.stats) => Reply::OK,
         HotKeys::Stop => Reply::Null,
@@ -81,8 +81,8 @@ fn start(shared: &Shared, args: &[Bytes]) -> Result<Reply, Reply> {
     }
 }
 
-fn get(shared: &Arc<Shared>) -> Answer {
-    let Some(hot) = shared.hot.clone() else {
+fn get(shared: &Arc<Shared>, database: u8) -> Answer {
+    let Some(hot) = shared.database(database).database.hot.clone() else {
         let text = "ERR the hot keys are known to controllers, and this gateway was told of none";
         return error(text.into()).into();
     };

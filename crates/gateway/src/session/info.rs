@@ -3,6 +3,8 @@
 use super::words::{Answer, quoted};
 use crate::Reply;
 use crate::clients::Entry;
+use crate::databases::Database;
+use crate::lookups::Lookups;
 use crate::memory;
 use crate::reply::REDIS_VERSION;
 use crate::shared::Shared;
@@ -31,7 +33,7 @@ const DEFAULT: [&str; 10] = [
 /// Sections that are told besides when everything is asked for.
 const MORE: [&str; 2] = ["commandstats", "latencystats"];
 
-pub(super) fn run(shared: &Arc<Shared>, args: &[Bytes]) -> Answer {
+pub(super) fn run(shared: &Arc<Shared>, database: u8, args: &[Bytes]) -> Answer {
     let mut wanted: Vec<&'static str> = Vec::new();
     let names: Vec<String> =
         args.iter().skip(1).map(|it| quoted(it).to_ascii_lowercase()).collect();
@@ -56,26 +58,32 @@ pub(super) fn run(shared: &Arc<Shared>, args: &[Bytes]) -> Answer {
     if wanted.contains(&"keyspace") {
         // The number of keys is the cluster's to say.
         return Answer::Later(Box::pin(async move {
-            let count = async { shared.store(0).key_count().await.ok() };
-            let counted = shared.key_count.get(count).await;
-            write(&shared, &wanted, counted)
+            let mut counted = Vec::new();
+            for served in &shared.databases {
+                let count = served.key_count().await.unwrap_or_default();
+                counted.push((served.database.number, count));
+            }
+            write(&shared, database, &wanted, &counted)
         }));
     }
-    write(&shared, &wanted, None).into()
+    write(&shared, database, &wanted, &[]).into()
 }
 
-fn write(shared: &Shared, sections: &[&str], counted: Option<KeyCount>) -> Reply {
+fn write(shared: &Shared, database: u8, sections: &[&str], counted: &[(u8, KeyCount)]) -> Reply {
     let texts = sections.iter().map(|name| match *name {
         "server" => server(shared),
         "clients" => clients(shared),
         "memory" => memory(shared),
         "persistence" => persistence(shared),
         "stats" => stats(shared),
-        "replication" => replication(shared),
+        "replication" => replication(shared, database),
         "cpu" => cpu(),
         "errorstats" => errors(shared),
-        // Redis' way of saying that clients need not know where keys lie.
-        "cluster" => section("Cluster", &[("cluster_enabled", "0".into())]),
+        // Without one, clients need not know where keys lie.
+        "cluster" => {
+            let enabled = u8::from(shared.cluster.is_some()).to_string();
+            section("Cluster", &[("cluster_enabled", enabled)])
+        }
         "commandstats" => command_stats(shared),
         "latencystats" => latency_stats(shared),
         _ => keyspace(counted),
@@ -99,9 +107,10 @@ fn server(shared: &Shared) -> String {
         "Server",
         &[
             ("redis_version", REDIS_VERSION.into()),
-            ("redis_mode", "standalone".into()),
+            ("redis_mode", shared.mode().into()),
             ("server_name", "keyway".into()),
             ("keyway_version", env!("CARGO_PKG_VERSION").into()),
+            ("keyway_multi", shared.multi.to_string()),
             ("os", std::env::consts::OS.into()),
             ("arch_bits", usize::BITS.to_string()),
             ("process_id", std::process::id().to_string()),
@@ -119,6 +128,7 @@ fn clients(shared: &Shared) -> String {
     let most = |figure: fn(&Entry) -> usize| {
         entries.iter().map(|entry| figure(entry)).max().unwrap_or_default().to_string()
     };
+    let watched = entries.iter().map(|entry| entry.watched.load(Ordering::Relaxed));
     section(
         "Clients",
         &[
@@ -128,6 +138,11 @@ fn clients(shared: &Shared) -> String {
             ("client_recent_max_input_buffer", most(|entry| entry.input.load(Ordering::Relaxed))),
             ("client_recent_max_output_buffer", most(|entry| entry.output.load(Ordering::Relaxed))),
             ("blocked_clients", "0".into()),
+            ("tracking_clients", "0".into()),
+            ("pubsub_clients", "0".into()),
+            ("watching_clients", watched.clone().filter(|keys| *keys > 0).count().to_string()),
+            ("total_watched_keys", watched.sum::<usize>().to_string()),
+            ("total_blocking_keys", "0".into()),
         ],
     )
 }
@@ -167,10 +182,11 @@ fn persistence(shared: &Shared) -> String {
     )
 }
 
+/// Nodes evict nothing. How many keys have expired, a gateway does not know, and does not say.
 fn stats(shared: &Shared) -> String {
     let stats = &shared.stats;
     let load = |counter: &std::sync::atomic::AtomicU64| counter.load(Ordering::Relaxed).to_string();
-    let rates = stats.rates();
+    let (rates, Lookups { hits, misses }) = (stats.rates(), stats.lookups());
     let errors: u64 = stats.errors().iter().map(|(_, count)| count).sum();
     section(
         "Stats",
@@ -184,6 +200,10 @@ fn stats(shared: &Shared) -> String {
             ("instantaneous_output_kbps", kbps(rates.bytes_out)),
             ("rejected_connections", load(&stats.rejected)),
             ("evicted_clients", load(&stats.evicted)),
+            ("evicted_keys", "0".into()),
+            ("keyspace_hits", hits.to_string()),
+            ("keyspace_misses", misses.to_string()),
+            ("keyway_multi_in_order", load(&stats.ordered)),
             ("acl_access_denied_auth", shared.guesses.counts().0.to_string()),
             ("total_error_replies", errors.to_string()),
             ("client_protocol_errors", load(&stats.protocol_errors)),
@@ -210,14 +230,16 @@ fn human(bytes: u64) -> String {
     format!("{}.{:02}{name}", hundredths / 100, hundredths % 100)
 }
 
-fn replication(shared: &Shared) -> String {
-    let known = shared.replicas.map_or_else(|| "unknown".to_owned(), |it| it.to_string());
+fn replication(shared: &Shared, database: u8) -> String {
+    let served = shared.database(database);
+    let Database { keyspace, replicas, .. } = &served.database;
+    let known = replicas.map_or_else(|| "unknown".to_owned(), |it| it.to_string());
     section(
         "Replication",
         &[
             ("role", "master".into()),
-            ("connected_slaves", shared.others().to_string()),
-            ("keyway_keyspace", shared.keyspace.clone()),
+            ("connected_slaves", served.others().to_string()),
+            ("keyway_keyspace", keyspace.clone()),
             ("keyway_replicas", known),
             (
                 "keyway_service",
@@ -277,10 +299,11 @@ fn latency_stats(shared: &Shared) -> String {
     text
 }
 
-fn keyspace(counted: Option<KeyCount>) -> String {
+/// Of databases without keys Redis says nothing.
+fn keyspace(counted: &[(u8, KeyCount)]) -> String {
     let mut text = "# Keyspace\r\n".to_owned();
-    if let Some(KeyCount { keys, expiring }) = counted.filter(|it| it.keys > 0) {
-        text.push_str(&format!("db0:keys={keys},expires={expiring}\r\n"));
+    for (number, KeyCount { keys, expiring }) in counted.iter().filter(|(_, it)| it.keys > 0) {
+        text.push_str(&format!("db{number}:keys={keys},expires={expiring}\r\n"));
     }
     text
 }

@@ -16,6 +16,8 @@ pub(crate) struct Peer {
     /// Who it is; `None` before it has said so, if it must.
     pub(crate) user: Option<Arc<User>>,
     pub(crate) replies: Replies,
+    /// The database that is selected.
+    pub(crate) database: u8,
 }
 
 /// Which replies a client wants.
@@ -49,13 +51,16 @@ pub(crate) const SYNTAX: Reply = Reply::error("ERR syntax error");
 pub(super) const NOT_AN_INTEGER: Reply =
     Reply::error("ERR value is not an integer or out of range");
 
+/// What Redis says of a number that is no database's.
+pub(super) const NO_DATABASE: Reply = Reply::error("ERR DB index is out of range");
+
 /// An argument; none is empty.
 pub(super) fn arg(args: &[Bytes], at: usize) -> Bytes {
     args.get(at).cloned().unwrap_or_default()
 }
 
 /// A number in an argument.
-pub(super) fn integer(args: &[Bytes], at: usize) -> Option<i64> {
+pub(crate) fn integer(args: &[Bytes], at: usize) -> Option<i64> {
     std::str::from_utf8(args.get(at)?).ok()?.parse().ok()
 }
 

@@ -8,14 +8,12 @@
 use super::Store;
 use super::access::{CONTENDED, TRIES_MAX, pause};
 use super::errors::{Answer, not_written};
-use super::limits;
+use super::together::{Undone, keys_of, refused};
 use super::view::{Cell, Queued, Ran, View, Watched};
 use crate::Reply;
 use crate::command::Keyed;
 use bytes::Bytes;
-use client::{
-    BatchReply, Change, Condition, Expiry, NotDone, Outcome, Refusal, StartError, Step, Value,
-};
+use client::{BatchReply, Change, Condition, Expiry, NotDone, Outcome, Step, Value};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
@@ -52,6 +50,15 @@ impl Store {
         commands: &[Queued],
         watched: &Watched,
     ) -> Result<Option<Vec<Ran>>, Reply> {
+        self.together(commands, watched).await.map_err(Undone::into_reply)
+    }
+
+    /// The same, which tells whether it was refused because of what the commands are about.
+    pub(crate) async fn together(
+        &self,
+        commands: &[Queued],
+        watched: &Watched,
+    ) -> Result<Option<Vec<Ran>>, Undone> {
         let keys = keys_of(commands, watched);
         let mut turn = match keys.first() {
             Some(key) => Some(self.turns.take(key).await),
@@ -71,7 +78,7 @@ impl Store {
                 }
             };
             if let Some(error) = view.cells().failed.take() {
-                return Err(error);
+                return Err(error.into());
             }
             match self.settle(&view, watched).await? {
                 Settled::Done => return Ok(Some(ran)),
@@ -79,7 +86,7 @@ impl Store {
                 Settled::Changed => {}
             }
         }
-        Err(CONTENDED)
+        Err(CONTENDED.into())
     }
 
     /// Carries commands out, one after the other.
@@ -99,7 +106,7 @@ impl Store {
     }
 
     /// Checks what a view rests on and makes its writes, with one batch.
-    async fn settle(&self, view: &View, watched: &Watched) -> Answer<Settled> {
+    async fn settle(&self, view: &View, watched: &Watched) -> Result<Settled, Undone> {
         let cells = std::mem::take(&mut view.cells().keys);
         let is_broken = |(key, version): (&Bytes, &Version)| {
             cells.get(key).and_then(Cell::version).is_some_and(|found| found != *version)
@@ -123,7 +130,7 @@ impl Store {
             Outcome::Done(BatchReply::Applied { .. }) => return Ok(Settled::Done),
             Outcome::Done(BatchReply::Failed { step }) => steps.get(step),
             Outcome::Refused(why) => return Err(refused(why)),
-            Outcome::Unknown(why) => return Err(not_written(NotDone::Unknown(why))),
+            Outcome::Unknown(why) => return Err(not_written(NotDone::Unknown(why)).into()),
         };
         let was_watched = failed.is_some_and(|step| watched.contains_key(step.key));
         Ok(if was_watched { Settled::Broken } else { Settled::Changed })
@@ -161,16 +168,6 @@ enum Settled {
     Changed,
 }
 
-/// The keys that commands name and that are watched, each once.
-fn keys_of(commands: &[Queued], watched: &Watched) -> Vec<Bytes> {
-    let mut keys: BTreeSet<Bytes> = watched.keys().cloned().collect();
-    for (command, args) in commands {
-        let positions = command.spec().key_positions(args);
-        keys.extend(positions.filter_map(|at| args.get(at).cloned()));
-    }
-    keys.into_iter().filter(|key| limits::key(key).is_ok()).collect()
-}
-
 /// What a batch does with a key.
 fn step<'a>(key: &'a Bytes, cell: &'a Cell, watched: Option<Version>) -> Step<'a> {
     let expected = watched.or_else(|| cell.version().filter(|_| cell.used));
@@ -196,21 +193,6 @@ fn expiry_of(value: &Value) -> Expiry {
         0 => Expiry::Never,
         span if is_span(span) => Expiry::In(Duration::from_millis(span & TIME_MAX)),
         at_ms => Expiry::AtMs(at_ms),
-    }
-}
-
-/// Why a batch had no effect. Clients of Redis Cluster know the first word of one.
-fn refused(why: Refusal) -> Reply {
-    match why {
-        Refusal::NotTogether => Reply::error(
-            "CROSSSLOT Keys in request don't lie in the same partition; give them the same \
-             {hash tag}",
-        ),
-        Refusal::NotSent(StartError::BatchTooLarge { steps, len }) => {
-            limits::too_large_together(steps, len)
-        }
-        Refusal::NotSent(StartError::EntryTooLarge { .. }) => limits::too_long_together(),
-        why => not_written(NotDone::Refused(why)),
     }
 }
 

@@ -2,7 +2,6 @@
 
 use super::Store;
 use super::errors::{Answer, arity};
-use super::keys::copy_replaces;
 use super::times::When;
 use crate::Reply;
 use crate::command::Keyed;
@@ -83,7 +82,7 @@ impl Store {
                 self.rename(command, from, to).await
             }
             (Keyed::Copy, [_, from, to, options @ ..]) => {
-                let replaces = copy_replaces(from, to, options)?;
+                let replaces = self.copy_replaces(from, to, options)?;
                 match self.view {
                     Some(_) => self.copy(from, to, replaces).await,
                     None => self.atomically(command, args).await,
@@ -96,7 +95,9 @@ impl Store {
             (Keyed::Keys, [_, pattern]) => self.list(pattern).await,
             (Keyed::RandomKey, [_]) => self.any().await,
             (Keyed::DbSize, [_]) => self.size().await,
-            (Keyed::FlushDb | Keyed::FlushAll, [_, options @ ..]) => self.flush(options).await,
+            (Keyed::FlushDb | Keyed::FlushAll, [_, options @ ..]) => {
+                self.flush(command, options).await
+            }
             _ => Err(arity(command)),
         }
     }

@@ -75,34 +75,41 @@ impl Store {
     async fn if_present(&self, key: &[u8], reply: Answer) -> Answer {
         if self.look(key).await?.is_some() { reply } else { Ok(Reply::Null) }
     }
+    /// Whether COPY is to overwrite.
+    pub(super) fn copy_replaces(&self, from: &[u8], to: &[u8], options: &[Bytes]) -> Answer<bool> {
+        let mut replace = false;
+        let mut rest = options.iter();
+        while let Some(option) = rest.next() {
+            match option.to_ascii_lowercase().as_slice() {
+                b"replace" => replace = true,
+                b"db" => {
+                    let database = integer(rest.next().ok_or(SYNTAX)?).ok_or(NOT_AN_INTEGER)?;
+                    i32::try_from(database).map_err(|_| NO_INT)?;
+                    self.check_database(database)?;
+                }
+                _ => return Err(SYNTAX),
+            }
+        }
+        if from == to {
+            return Err(Reply::error("ERR source and destination objects are the same"));
+        }
+        Ok(replace)
+    }
+
+    /// Whether COPY may copy there: keys of two databases do not take effect together.
+    fn check_database(&self, number: i64) -> Answer<()> {
+        if number == i64::from(self.database) {
+            return Ok(());
+        }
+        let is_there = self.databases.iter().any(|(other, _)| i64::from(*other) == number);
+        let far = "ERR COPY does not reach into another database here";
+        Err(Reply::error(if is_there { far } else { "ERR DB index is out of range" }))
+    }
 }
 
 /// What TYPE replies of a key that is there, or is not.
 pub(super) fn type_name(exists: bool) -> Reply {
     Reply::Status(if exists { "string" } else { "none" }.into())
-}
-
-/// Whether COPY is to overwrite.
-pub(super) fn copy_replaces(from: &[u8], to: &[u8], options: &[Bytes]) -> Answer<bool> {
-    let mut replace = false;
-    let mut rest = options.iter();
-    while let Some(option) = rest.next() {
-        match option.to_ascii_lowercase().as_slice() {
-            b"replace" => replace = true,
-            b"db" => {
-                let database = integer(rest.next().ok_or(SYNTAX)?).ok_or(NOT_AN_INTEGER)?;
-                i32::try_from(database).map_err(|_| NO_INT)?;
-                if database != 0 {
-                    return Err(Reply::error("ERR DB index is out of range"));
-                }
-            }
-            _ => return Err(SYNTAX),
-        }
-    }
-    if from == to {
-        return Err(Reply::error("ERR source and destination objects are the same"));
-    }
-    Ok(replace)
 }
 
 /// The options of MEMORY USAGE, which mean nothing for strings.

@@ -91,6 +91,19 @@ pub(super) fn too_large_together(steps: usize, len: usize) -> Reply {
     )
 }
 
+/// Why a long value is no part of the reply of a transaction: that is put together in memory.
+pub(super) fn too_long_to_tell() -> Reply {
+    let text = format!(
+        "ERR the reply of a transaction has values of at most {CHANGED_MAX} bytes; GET it by itself"
+    );
+    Reply::Error(text.into())
+}
+
+/// The bytes of a value ended early.
+pub(super) fn cut_short() -> Reply {
+    Reply::error("ERR not read: the value was replaced, or the cluster did not answer")
+}
+
 /// Why a value cannot be among those that are written together: all of them are one batch.
 pub(crate) fn too_long_together() -> Reply {
     let text = format!(

@@ -8,6 +8,7 @@ use super::Store;
 use super::errors::{Answer, NOT_AN_INTEGER, SYNTAX, not_read};
 use super::integers::integer;
 use crate::Reply;
+use crate::command::Keyed;
 use crate::cursors::Meaning;
 use crate::glob::{Pattern, Sieve};
 use bytes::Bytes;
@@ -95,27 +96,37 @@ impl Store {
         self.space.count().await.into_result().map_err(not_read)
     }
 
-    /// FLUSHDB and FLUSHALL: every key is deleted for itself. Once begun it goes on to the end,
-    /// whether or not the client waits for it.
-    pub(super) async fn flush(&self, options: &[Bytes]) -> Answer {
+    /// FLUSHDB and FLUSHALL: every key is deleted for itself, of this database or of all. Once
+    /// begun it goes on to the end, whether or not the client waits for it.
+    pub(super) async fn flush(&self, command: Keyed, options: &[Bytes]) -> Answer {
         match options {
             [] => {}
             [how] if matches!(how.to_ascii_lowercase().as_slice(), b"sync" | b"async") => {}
             _ => return Err(SYNTAX),
         }
-        let store = self.clone();
-        let flushed = tokio::spawn(async move { store.flush_all().await }).await;
-        flushed.expect("nothing in it panics, and nobody ends it before the gateway")
+        let is_meant = |number: u8| command == Keyed::FlushAll || number == self.database;
+        let meant = self.databases.iter().filter(|(number, _)| is_meant(*number));
+        let stores: Vec<Self> =
+            meant.map(|(_, space)| Self { space: space.clone(), ..self.clone() }).collect();
+        let flushed = tokio::spawn(async move {
+            let mut deleted = 0;
+            for store in stores {
+                deleted = store.flush_space(deleted).await?;
+            }
+            Ok(Reply::OK)
+        });
+        flushed.await.expect("nothing in it panics, and nobody ends it before the gateway")
     }
 
-    async fn flush_all(&self) -> Answer {
-        let (mut deleted, mut cursor) = (0_u64, Some(PageStart::FIRST));
+    /// Deletes all keys, when so many of others have been deleted; how many they are together.
+    async fn flush_space(&self, mut deleted: u64) -> Answer<u64> {
+        let mut cursor = Some(PageStart::FIRST);
         while let Some(from) = cursor.take() {
             let piece = self.flush_page(&from).await;
             let (next, count) = piece.map_err(|why| unfinished(deleted, &why))?;
             (cursor, deleted) = (next, deleted + count);
         }
-        Ok(Reply::OK)
+        Ok(deleted)
     }
 
     /// The number by which SCAN goes on there.

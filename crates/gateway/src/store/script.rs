@@ -91,6 +91,11 @@ struct Caller {
 }
 
 impl Caller {
+    /// The database and the time that the script is in.
+    fn place(&self) -> (u8, Duration) {
+        (self.store.database(), self.began)
+    }
+
     fn commands(self) -> Commands {
         Box::new(move |args| self.carry_out(args))
     }
@@ -102,7 +107,7 @@ impl Caller {
             Err(reply) => return Ok(reply),
         };
         let reply = match found.spec.run {
-            Run::Session(command) => run_in_script(command, args, self.began).unwrap_or(NOT_HERE),
+            Run::Session(command) => run_in_script(command, args, self.place()).unwrap_or(NOT_HERE),
             Run::Keyed(command) => self.handle.block_on(self.store.run(command, args)),
         };
         let cells = self.view.cells();
@@ -126,7 +131,7 @@ impl Caller {
             return Err(NOT_HERE);
         }
         if let Run::Session(command) = found.spec.run
-            && run_in_script(command, args, self.began).is_none()
+            && run_in_script(command, args, self.place()).is_none()
         {
             return Err(NOT_HERE);
         }

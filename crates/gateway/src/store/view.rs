@@ -30,6 +30,11 @@ pub struct Ran {
 }
 
 impl Ran {
+    /// What is known without being carried out.
+    pub(crate) fn at_once(reply: Reply) -> Self {
+        Self { reply, took: Duration::ZERO }
+    }
+
     pub(crate) async fn timed(run: impl Future<Output = Reply>) -> Self {
         let began = Instant::now();
         let reply = run.await;

@@ -1,7 +1,7 @@
 //! One cluster for all tests of this program, a gateway for each, and clients that speak bytes.
 
 use client::Options as ClientOptions;
-use gateway::{Acl, Gateway, Options};
+use gateway::{Acl, Database, Gateway, Multi, Options};
 use runtime::up::{Embedded, HASH_KEYSPACE, UpOptions};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -11,14 +11,15 @@ use std::time::Duration;
 /// Far longer than anything here takes, also on a busy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
-static CLUSTER: LazyLock<Embedded> =
+pub(crate) static CLUSTER: LazyLock<Embedded> =
     LazyLock::new(|| Embedded::start(&UpOptions::in_memory(3, 3, 16)).unwrap());
 
 pub(crate) fn options() -> Options {
     Options {
         services: vec![CLUSTER.service()],
-        keyspace: HASH_KEYSPACE.to_owned(),
-        replicas: Some(3),
+        databases: vec![database(0, HASH_KEYSPACE)],
+        cluster: None,
+        multi: Multi::Atomic,
         sync: "always".into(),
         deadline: ClientOptions::default().deadline,
         listen: "127.0.0.1:0".parse().unwrap(),
@@ -27,8 +28,12 @@ pub(crate) fn options() -> Options {
         idle_timeout: Duration::ZERO,
         tls: None,
         acl: Acl::open(),
-        hot: None,
     }
+}
+
+/// A keyspace, under its number.
+pub(crate) fn database(number: u8, keyspace: &str) -> Database {
+    Database { number, keyspace: keyspace.to_owned(), replicas: Some(3), hot: None }
 }
 
 pub(crate) fn start() -> Gateway {

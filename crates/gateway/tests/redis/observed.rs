@@ -179,6 +179,45 @@ fn figures_of_info_are_true() {
     assert!((1..keys).contains(&expiring), "{text}: there is one more that stays");
 }
 
+#[test]
+fn keys_that_were_there_and_that_were_not_are_counted() {
+    put("{looked}up", "value");
+    let gateway = start();
+    let mut client = Raw::connect(gateway.local());
+    let looked = |client: &mut Raw| {
+        let info = client.text("INFO stats\r\n");
+        ["keyspace_hits", "keyspace_misses"].map(|name| figure(&info, name))
+    };
+    assert_eq!(looked(&mut client), [0, 0]);
+    let (found, absent) = ("$5\r\nvalue\r\n", "$-1\r\n");
+    let gets = "GET {looked}up\r\nGET {looked}not\r\n".repeat(10);
+    client.ask(gets, format!("{found}{absent}").repeat(10));
+    assert_eq!(looked(&mut client), [10, 10]);
+    client
+        .ask("MGET {looked}up {looked}not {looked}up\r\n", format!("*3\r\n{found}{absent}{found}"));
+    client.ask("EXISTS {looked}up {looked}not\r\nTTL {looked}up\r\n", ":1\r\n:-1\r\n");
+    assert_eq!(looked(&mut client), [14, 12]);
+    // A value that a SET before has told, one that streams, and those of a transaction.
+    let long = "v".repeat(300_000);
+    client.ask(command(&["SET", "{looked}long", &long]), "+OK\r\n");
+    client.ask("SET {looked}new 1\r\nGET {looked}new\r\n", "+OK\r\n$1\r\n1\r\n");
+    client.ask("GET {looked}long\r\n", format!("$300000\r\n{long}\r\n"));
+    client
+        .ask("MULTI\r\nGET {looked}up\r\nGETDEL {looked}not\r\n", "+OK\r\n+QUEUED\r\n+QUEUED\r\n");
+    client.ask("EXEC\r\n", format!("*2\r\n{found}{absent}"));
+    assert_eq!(looked(&mut client), [17, 13]);
+    client
+        .ask("INCR {looked}new\r\nDEL {looked}not\r\nSTRLEN {looked}not\r\n", ":2\r\n:0\r\n:0\r\n");
+    assert_eq!(looked(&mut client), [17, 13]);
+    let info = client.text("INFO\r\n");
+    assert!(info.contains("\r\nevicted_keys:0\r\n") && !info.contains("expired_keys"), "{info}");
+    client.ask("WATCH a b\r\n", "+OK\r\n");
+    let info = client.text("INFO clients\r\n");
+    assert_eq!([figure(&info, "watching_clients"), figure(&info, "total_watched_keys")], [1, 2]);
+    client.ask("CONFIG RESETSTAT\r\n", "+OK\r\n");
+    assert_eq!(looked(&mut client), [0, 0]);
+}
+
 /// A gateway whose controller tells of these keys; how often it was asked.
 fn with_hot_keys() -> (Gateway, Arc<AtomicU32>) {
     let key = |key: &'static str, reads, writes, copies| HotKey {
@@ -193,7 +232,9 @@ fn with_hot_keys() -> (Gateway, Arc<AtomicU32>) {
         counter.fetch_add(1, Ordering::Relaxed);
         Ok(vec![key("cool", 1, 0, 0), key("hot", 70, 30, 2), key("warm", 0, 40, 0)])
     });
-    (Gateway::start(Options { hot: Some(hot), ..options() }).unwrap(), asked)
+    let mut options = options();
+    options.databases[0].hot = Some(hot);
+    (Gateway::start(options).unwrap(), asked)
 }
 
 /// Milliseconds that two clocks may be apart.

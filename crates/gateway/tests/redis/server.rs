@@ -28,6 +28,18 @@ fn commands_about_the_connection() {
     assert_eq!(client.line(), "*2");
 }
 
+#[test]
+fn clients_are_killed_and_unblocked_as_by_redis() {
+    let gateway = start();
+    let mut client = Raw::connect(gateway.local());
+    client.ask("CLIENT KILL USER nobody\r\n", "-ERR No such user 'nobody'\r\n");
+    client.ask("CLIENT KILL USER default\r\n", ":0\r\n");
+    client.ask("CLIENT UNBLOCK 1\r\nCLIENT UNBLOCK 1 Timeout\r\n", ":0\r\n:0\r\n");
+    client.ask("CLIENT UNBLOCK x\r\n", "-ERR value is not an integer or out of range\r\n");
+    let reason = "-ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR\r\n";
+    client.ask("CLIENT UNBLOCK 1 what\r\n", reason);
+}
+
 fn unknown(name: &str, args: &str) -> String {
     format!("-ERR unknown command '{name}', with args beginning with: {args}\r\n")
 }
@@ -44,6 +56,12 @@ fn parameters_are_told_and_changed() {
                  immutable config\r\n";
     client.ask("CONFIG SET maxclients 60 port 1\r\n", fixed);
     client.ask("CONFIG GET maxclients\r\n", "*2\r\n$10\r\nmaxclients\r\n$2\r\n50\r\n");
+    let twice = "-ERR CONFIG SET failed (possibly related to argument 'timeout') - duplicate \
+                 parameter\r\n";
+    client.ask(
+        "CONFIG SET timeout x timeout 1\r\nCONFIG SET timeout 1 Timeout 1\r\n",
+        twice.repeat(2),
+    );
     let unknown = "-ERR Unknown option or number of arguments for CONFIG SET - 'nothing'\r\n";
     client.ask("CONFIG SET nothing 1\r\n", unknown);
 }

@@ -1,6 +1,7 @@
 //! MULTI and its kin on a connection: the replies of Redis, byte for byte.
 
-use crate::raw::{Raw, command, put, start};
+use crate::raw::{Raw, command, options, put, start};
+use gateway::{Gateway, Multi, Options};
 
 #[test]
 fn commands_are_queued_and_carried_out_together() {
@@ -119,4 +120,107 @@ fn keys_in_other_places_are_refused() {
     client.send(command(&all));
     assert!(client.line().starts_with("-CROSSSLOT "));
     client.ask("EXISTS far-0 far-1\r\n", ":0\r\n");
+}
+
+/// A gateway that carries out one by one what cannot be carried out together.
+fn start_ordered() -> Gateway {
+    Gateway::start(Options { multi: Multi::Ordered, ..options() }).unwrap()
+}
+
+/// A figure of INFO.
+fn in_order(client: &mut Raw) -> u64 {
+    let info = client.text("INFO stats\r\n");
+    let line = info.lines().find_map(|it| it.strip_prefix("keyway_multi_in_order:"));
+    line.unwrap_or_else(|| panic!("{info}")).parse().unwrap()
+}
+
+#[test]
+fn keys_that_lie_apart_are_written_in_order_if_so_wanted() {
+    let gateway = start_ordered();
+    let mut client = Raw::connect(gateway.local());
+    let info = client.text("INFO server\r\n");
+    assert!(info.contains("\r\nkeyway_multi:ordered\r\n"), "{info}");
+    // As the caches of Django and Laravel write many keys.
+    let keys: Vec<String> = (0..40).map(|n| format!("ordered-{n}")).collect();
+    let mut mset = vec!["MSET"];
+    keys.iter().for_each(|key| mset.extend([key.as_str(), "1"]));
+    client.ask("MULTI\r\n", "+OK\r\n");
+    client.ask(command(&mset), "+QUEUED\r\n");
+    for key in &keys {
+        client.ask(command(&["EXPIRE", key, "100"]), "+QUEUED\r\n");
+    }
+    client.ask("EXEC\r\n", format!("*41\r\n+OK\r\n{}", ":1\r\n".repeat(40)));
+    client.ask("GET ordered-0\r\nTTL ordered-39\r\n", "$1\r\n1\r\n:100\r\n");
+    assert_eq!(in_order(&mut client), 1);
+    // A few keys with one tag take effect together, as ever.
+    client.ask("MULTI\r\nSET {o}a 1\r\nSET {o}b 2\r\n", "+OK\r\n+QUEUED\r\n+QUEUED\r\n");
+    client.ask("EXEC\r\n", "*2\r\n+OK\r\n+OK\r\n");
+    assert_eq!(in_order(&mut client), 1);
+    // Each has its reply, errors as well, and those behind it are carried out.
+    client.ask("MULTI\r\n", "+OK\r\n");
+    for key in &keys {
+        client.ask(command(&["APPEND", key, "2"]), "+QUEUED\r\n");
+    }
+    client.ask("INCRBY ordered-0 x\r\nGET ordered-0\r\nPING\r\n", "+QUEUED\r\n".repeat(3));
+    let not_an_integer = "-ERR value is not an integer or out of range\r\n";
+    let lengths = ":2\r\n".repeat(40);
+    client.ask("EXEC\r\n", format!("*43\r\n{lengths}{not_an_integer}$2\r\n12\r\n+PONG\r\n"));
+    assert_eq!(in_order(&mut client), 2);
+    // So few that they would fit one batch, but lie apart.
+    client.ask("MULTI\r\n", "+OK\r\n");
+    for key in &keys[..10] {
+        client.ask(command(&["DEL", key]), "+QUEUED\r\n");
+    }
+    client.ask("EXEC\r\n", format!("*10\r\n{}", ":1\r\n".repeat(10)));
+    assert_eq!(in_order(&mut client), 3);
+    // One command that is to be atomic by itself stays so.
+    let mut msetnx = vec!["MSETNX"];
+    keys.iter().for_each(|key| msetnx.extend([key.as_str(), "1"]));
+    client.send(command(&msetnx));
+    let line = client.line();
+    assert!(line.contains("take effect together") || line.starts_with("-CROSSSLOT "), "{line}");
+}
+
+#[test]
+fn long_values_are_queued_and_read_whole_in_order() {
+    let gateway = start_ordered();
+    let mut client = Raw::connect(gateway.local());
+    let (one, other) = ("1".repeat(300_000), "2".repeat(70_000));
+    client.ask("MULTI\r\n", "+OK\r\n");
+    client.ask(command(&["SET", "long-ordered-1", &one]), "+QUEUED\r\n");
+    client.ask(command(&["SET", "long-ordered-2", &other]), "+QUEUED\r\n");
+    let mut reader = Raw::connect(gateway.local());
+    reader.ask("EXISTS long-ordered-1 long-ordered-2\r\n", ":0\r\n");
+    client.ask("GET long-ordered-1\r\nSTRLEN long-ordered-2\r\n", "+QUEUED\r\n".repeat(2));
+    let text = format!("*4\r\n+OK\r\n+OK\r\n$300000\r\n{one}\r\n:70000\r\n");
+    client.ask("EXEC\r\n", text);
+    // More than a connection may keep is refused, and nothing of it is done.
+    client.ask("MULTI\r\n", "+OK\r\n");
+    let much = "3".repeat(9 << 20);
+    client.ask(command(&["SET", "long-ordered-1", &much]), "+QUEUED\r\n");
+    let full = "-ERR the transaction has too many commands\r\n";
+    client.ask(command(&["SET", "long-ordered-2", &much]), full);
+    let aborted = "-EXECABORT Transaction discarded because of previous errors.\r\n";
+    client.ask("EXEC\r\nSTRLEN long-ordered-1\r\n", format!("{aborted}:300000\r\n"));
+}
+
+#[test]
+fn what_is_watched_is_checked_or_the_transaction_refused() {
+    put("{ow}a", "1");
+    let gateway = start_ordered();
+    let (mut client, mut other) = (Raw::connect(gateway.local()), Raw::connect(gateway.local()));
+    client.ask("WATCH {ow}a\r\n", "+OK\r\n");
+    other.ask("SET {ow}a 2\r\n", "+OK\r\n");
+    client.ask("MULTI\r\nSET {ow}b 1\r\nEXEC\r\n", "+OK\r\n+QUEUED\r\n*-1\r\n");
+    client.ask("WATCH {ow}a\r\nMULTI\r\n", "+OK\r\n+OK\r\n");
+    let keys: Vec<String> = (0..12).map(|n| format!("watched-far-{n}")).collect();
+    for key in &keys {
+        client.ask(command(&["SET", key, "1"]), "+QUEUED\r\n");
+    }
+    client.send("EXEC\r\n");
+    assert!(client.line().starts_with("-CROSSSLOT "));
+    for key in &keys {
+        client.ask(command(&["EXISTS", key]), ":0\r\n");
+    }
+    assert_eq!(in_order(&mut client), 0);
 }

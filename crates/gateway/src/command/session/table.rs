@@ -1,7 +1,7 @@
 //! The table of commands about the connection and the server.
 
 use super::{
-    Acl, Client, Command, Config, HotKeys, Latency, Script, Session, Slowlog, Transaction,
+    Acl, Client, Cluster, Command, Config, HotKeys, Latency, Script, Session, Slowlog, Transaction,
 };
 use crate::command::spec::{Access, Keys, Run, Spec};
 
@@ -93,8 +93,15 @@ const fn transaction(
 /// Commands about the connection and the server.
 pub(in crate::command) static TABLE: &[Spec] = &[
     server(("acl", -2), Session::Container, PLAIN, "6.0.0", "Tells who may do what."),
+    connection(
+        ("asking", 1),
+        Session::Anywhere,
+        "3.0.0",
+        "Means nothing: no gateway sends clients to another.",
+    ),
     connection(("auth", -2), Session::Auth, "1.0.0", "Authenticates the connection."),
     slow(("client", -2), Session::Container, "2.4.0", "Asks of and changes connections."),
+    server(("cluster", -2), Session::Container, PLAIN, "3.0.0", "Tells where slots are."),
     server(
         ("command", -1),
         Session::Command(Command::All),
@@ -110,7 +117,8 @@ pub(in crate::command) static TABLE: &[Spec] = &[
         ("exec", 1),
         Transaction::Exec,
         "1.2.0",
-        "Carries out a transaction, all of it at one instant.",
+        "Carries out a transaction: at one instant or, if its keys lie apart and INFO says \
+         keyway_multi:ordered, one command after the other.",
     ),
     entry(
         ("function", -2),
@@ -132,6 +140,13 @@ pub(in crate::command) static TABLE: &[Spec] = &[
     transaction(("multi", 1), Transaction::Multi, "1.2.0", "Starts a transaction."),
     connection(("ping", -1), Session::Ping, "1.0.0", "Returns the server's liveliness response."),
     connection(("quit", -1), Session::Quit, "1.0.0", "Closes the connection."),
+    connection(
+        ("readonly", 1),
+        Session::Anywhere,
+        "3.0.0",
+        "Means nothing: reads are never old, whatever answers them.",
+    ),
+    connection(("readwrite", 1), Session::Anywhere, "3.0.0", "Means nothing, as READONLY."),
     connection(("reset", 1), Session::Reset, "6.2.0", "Resets the connection."),
     scripting(
         ("script", -2),
@@ -165,7 +180,7 @@ pub(in crate::command) static TABLE: &[Spec] = &[
 
 /// Subcommands, each under its full name.
 pub(in crate::command) fn subcommands() -> impl Iterator<Item = &'static Spec> {
-    ACL.iter().chain(CLIENT).chain(COMMAND).chain(CONFIG).chain(OTHERS)
+    ACL.iter().chain(CLIENT).chain(CLUSTER).chain(COMMAND).chain(CONFIG).chain(OTHERS)
 }
 
 static ACL: &[Spec] = &[
@@ -225,6 +240,12 @@ static CLIENT: &[Spec] = &[
         "Tells the server about the client's library.",
     ),
     slow(("client|setname", 3), Session::Client(Client::SetName), "2.6.9", "Names the connection."),
+    operator(
+        ("client|unblock", -3),
+        Client::Unblock,
+        "5.0.0",
+        "Unblocks a connection; none is blocked.",
+    ),
     operator(("client|unpause", 2), Client::Unpause, "6.2.0", "Resumes commands of all clients."),
 ];
 
@@ -258,6 +279,25 @@ static COMMAND: &[Spec] = &[
     server(("command|help", 2), Session::Help, SLOW_CONNECTION, "5.0.0", "Shows this help."),
     about_commands(("command|info", -2), Command::Info, "2.8.13", "Tells about some commands."),
     about_commands(("command|list", -2), Command::List, "7.0.0", "Lists names of commands."),
+];
+
+const fn about_slots(
+    name: (&'static str, i32),
+    run: Cluster,
+    since: &'static str,
+    summary: &'static str,
+) -> Spec {
+    server(name, Session::Cluster(run), PLAIN, since, summary)
+}
+
+static CLUSTER: &[Spec] = &[
+    server(("cluster|help", 2), Session::Help, PLAIN, "5.0.0", "Shows this help."),
+    about_slots(("cluster|info", 2), Cluster::Info, "3.0.0", "Tells how the cluster is."),
+    about_slots(("cluster|keyslot", 3), Cluster::KeySlot, "3.0.0", "Returns the slot of a key."),
+    about_slots(("cluster|myid", 2), Cluster::MyId, "3.0.0", "Returns the id of this node."),
+    about_slots(("cluster|nodes", 2), Cluster::Nodes, "3.0.0", "Lists nodes and their slots."),
+    about_slots(("cluster|shards", 2), Cluster::Shards, "7.0.0", "Lists slots and their nodes."),
+    about_slots(("cluster|slots", 2), Cluster::Slots, "3.0.0", "Lists slots and their nodes."),
 ];
 
 static CONFIG: &[Spec] = &[

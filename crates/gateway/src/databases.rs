@@ -1,0 +1,51 @@
+//! Databases: the numbers by which SELECT names keyspaces.
+
+use crate::Store;
+use crate::hot::HotKeys;
+use crate::key_count::LastCount;
+use client::KeyCount;
+
+/// A keyspace, under the number by which clients select it.
+#[derive(Clone, Debug)]
+pub struct Database {
+    /// Its number. Every connection begins in database 0.
+    pub number: u8,
+    /// The keyspace whose keys clients see there, a hash keyspace.
+    pub keyspace: String,
+    /// Nodes that hold each key, if that is known: what WAIT and INFO tell.
+    pub replicas: Option<u8>,
+    /// Who knows the hot keys: for HOTKEYS and OBJECT FREQ.
+    pub hot: Option<HotKeys>,
+}
+
+/// A database that connections use.
+#[derive(Debug)]
+pub(crate) struct Served {
+    pub(crate) database: Database,
+    /// One for each worker: each has a task and a socket of its own.
+    stores: Vec<Store>,
+    key_count: LastCount,
+}
+
+impl Served {
+    /// One with a store for each worker.
+    pub(crate) fn new(database: Database, stores: Vec<Store>) -> Self {
+        Self { database, stores, key_count: LastCount::default() }
+    }
+
+    /// The store of a worker.
+    pub(crate) fn store(&self, worker: usize) -> &Store {
+        self.stores.get(worker).expect("each worker has a store of every database")
+    }
+
+    /// How many keys there are, as INFO tells it; `None` if the cluster does not say.
+    pub(crate) async fn key_count(&self) -> Option<KeyCount> {
+        let count = async { self.store(0).key_count().await.ok() };
+        self.key_count.get(count).await
+    }
+
+    /// Nodes that hold a key besides the first; 0 if that is not known.
+    pub(crate) fn others(&self) -> u8 {
+        self.database.replicas.unwrap_or_default().saturating_sub(1)
+    }
+}

@@ -1,0 +1,155 @@
+"""Caches of frameworks in Python, as they come, against a gateway; see ../README.md."""
+
+import asyncio
+import importlib.metadata
+import json
+import sys
+
+MANY = {f"key-{n}": f"value {n}" for n in range(10)}
+
+
+class Checks:
+    """What an application is asked to do, and what became of each."""
+
+    def __init__(self, package, name):
+        self.name = f"{name} {importlib.metadata.version(package)}"
+        self.done = []
+
+    def note(self, what, result):
+        self.done.append([what, result])
+
+    def check(self, what, call):
+        """Notes whether the call did what it says: it returns whether that is so."""
+        try:
+            self.note(what, "works" if call() else "lost")
+        except Exception as error:  # whatever the application makes of a refusal
+            sys.stderr.write(f"{self.name}: {what}: {error!r}\n")
+            self.note(what, "refused")
+
+    async def check_async(self, what, call):
+        try:
+            self.note(what, "works" if await call() else "lost")
+        except Exception as error:
+            sys.stderr.write(f"{self.name}: {what}: {error!r}\n")
+            self.note(what, "refused")
+
+    def say(self):
+        print(json.dumps({"application": self.name, "checks": self.done}), flush=True)
+
+
+def django(host, port):
+    from django.conf import settings
+
+    backend = "django.core.cache.backends.redis.RedisCache"
+    location = f"redis://{host}:{port}/1"
+    settings.configure(
+        CACHES={"default": {"BACKEND": backend, "LOCATION": location}},
+        SESSION_ENGINE="django.contrib.sessions.backends.cache",
+    )
+    from django.contrib.sessions.backends.cache import SessionStore
+    from django.core.cache import cache
+
+    def session():
+        store = SessionStore()
+        store["user"] = 7
+        store.save()
+        again = SessionStore(session_key=store.session_key)
+        found = again["user"] == 7
+        again.flush()
+        return found and not store.exists(store.session_key)
+
+    def set_for(timeout):
+        cache.delete_many(MANY)
+        return cache.set_many(MANY, timeout) == [] and cache.get_many(MANY) == MANY
+
+    def delete_many():
+        for key in MANY:
+            cache.set(key, 1)
+        cache.delete_many(MANY)
+        return cache.get_many(MANY) == {}
+
+    c = Checks("django", "Django cache")
+    c.check("set, get, has_key", lambda: (
+        cache.set("a", {"n": 1}), cache.get("a") == {"n": 1} and cache.has_key("a"))[-1])
+    c.check("add", lambda: cache.add("b", 1, 60) and not cache.add("b", 2))
+    c.check("incr, decr", lambda: cache.incr("b", 5) == 6 and cache.decr("b") == 5)
+    c.check("touch", lambda: cache.touch("b", 100) and not cache.touch("nothing"))
+    c.check("get_or_set", lambda: cache.get_or_set("c", lambda: 3) == 3 and cache.get("c") == 3)
+    c.check("delete", lambda: cache.delete("c") and not cache.delete("c"))
+    c.check("set_many for ever", lambda: set_for(None))
+    c.check("set_many for a time", lambda: set_for(100))
+    c.check("delete_many", delete_many)
+    c.check("sessions", session)
+    c.check("clear", lambda: cache.clear() and cache.get("a") is None)
+    c.say()
+
+
+def dogpile(host, port):
+    from dogpile.cache import make_region
+    from dogpile.cache.api import NO_VALUE
+
+    def region(**more):
+        arguments = {"host": host, "port": port, **more}
+        return make_region().configure("dogpile.cache.redis", arguments=arguments)
+
+    def set_multi(r, key):
+        many = {f"{key}-{n}": n for n in range(10)}
+        r.set_multi(many)
+        return r.get_multi(list(many)) == list(many.values())
+
+    c = Checks("dogpile.cache", "dogpile.cache")
+    plain, timed = region(), region(redis_expiration_time=100)
+    c.check("set, get", lambda: (plain.set("d", 1), plain.get("d") == 1)[-1])
+    c.check("get_or_create", lambda: plain.get_or_create("e", lambda: 2) == 2)
+    c.check("set_multi for ever", lambda: set_multi(plain, "plain"))
+    c.check("set_multi for a time", lambda: set_multi(timed, "timed"))
+    c.check("delete_multi", lambda: (
+        plain.delete_multi(["d", "e"]), plain.get_multi(["d", "e"]) == [NO_VALUE] * 2)[-1])
+    c.say()
+
+
+async def aiocache(host, port):
+    from aiocache import Cache
+
+    cache = Cache(Cache.REDIS, endpoint=host, port=port, namespace="aio:")
+    pairs = list(MANY.items())
+
+    async def plain():
+        await cache.set("a", "1", ttl=100)
+        return await cache.get("a") == "1" and await cache.exists("a")
+
+    async def multi(ttl):
+        await cache.multi_set(pairs, ttl=ttl)
+        return await cache.multi_get(list(MANY)) == list(MANY.values())
+
+    async def deleted():
+        return await cache.delete("a") == 1 and not await cache.exists("a")
+
+    async def cleared():
+        for key in MANY:
+            await cache.set(key, "1")
+        await cache.clear()
+        return await cache.multi_get(list(MANY)) == [None] * len(MANY)
+
+    async def incremented():
+        return await cache.increment("n", 2) == 2 and await cache.increment("n", -1) == 1
+
+    c = Checks("aiocache", "aiocache")
+    await c.check_async("set, get, exists", plain)
+    await c.check_async("increment", incremented)
+    await c.check_async("multi_set for ever", lambda: multi(None))
+    await c.check_async("multi_set for a time", lambda: multi(100))
+    await c.check_async("delete", deleted)
+    await c.check_async("clear of a namespace", cleared)
+    c.say()
+    await cache.close()
+
+
+def main():
+    host, port = sys.argv[1], int(sys.argv[2])
+    django(host, port)
+    dogpile(host, port)
+    asyncio.run(aiocache(host, port))
+
+
+main()
