@@ -345,7 +345,7 @@ fn complaint(mut answer: Response<ureq::Body>) -> Complaint {
 }
 
 #[expect(clippy::disallowed_methods, reason = "a command may wait; this one asks again and again")]
-fn pause() {
+pub(crate) fn pause() {
     std::thread::sleep(POLL_INTERVAL);
 }
 

@@ -1,36 +1,59 @@
 //! The way into a cluster for commands that read and write keys.
 
-use crate::admin::Admin;
+use crate::admin::{self, Admin};
 use crate::exit::Failure;
 use crate::shared::Shared;
 use client::blocking::{Client, Space};
 use client::{LookupError, NotDone, Options};
 use controller::{MemberStatus, Status};
+use runtime::clock::Clock;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// The keyspace that the command line names.
+/// The keyspace that the command line names. One that is about to be there, in a cluster that
+/// starts, is waited for.
 pub fn space(shared: &Shared) -> Result<Space, Failure> {
     let options = Options { deadline: shared.timeout, ..Options::default() };
     let client = Client::connect(shared.services.as_slice(), options)
         .map_err(|error| Failure::Other(anyhow::Error::new(error).context("cannot connect")))?;
-    client.keyspace(&shared.keyspace).map_err(|error| no_keyspace(error, shared))
+    let mut clock = Clock::new();
+    let give_up = clock.now() + shared.timeout;
+    loop {
+        match client.keyspace(&shared.keyspace) {
+            Ok(space) => return Ok(space),
+            Err(LookupError::NoSuchKeyspace(name))
+                if clock.now() < give_up
+                    && status(shared).is_some_and(|it| awaited(&it, &name).is_some()) =>
+            {
+                admin::pause();
+            }
+            Err(error) => return Err(no_keyspace(error, shared)),
+        }
+    }
+}
+
+/// What a controller says, if one answers soon.
+fn status(shared: &Shared) -> Option<Status> {
+    Admin::new(&shared.admins, shared.timeout.min(STATUS_WAIT_MAX)).status().ok()
 }
 
 /// Why a keyspace was not found. A controller that can be asked says whether the cluster is only
 /// about to start.
 pub fn no_keyspace(error: LookupError, shared: &Shared) -> Failure {
-    let status = || Admin::new(&shared.admins, shared.timeout.min(STATUS_WAIT_MAX)).status().ok();
     match error {
-        LookupError::NotDone(NotDone::Unknown(_)) => match status().and_then(|it| silent(&it)) {
-            Some(why) => Failure::Unknown(not_yet(&format!("it does not answer yet ({why})"))),
-            None => no_answer(&shared.services),
-        },
+        LookupError::NotDone(NotDone::Unknown(_)) => {
+            match status(shared).and_then(|it| silent(&it)) {
+                Some(why) => Failure::Unknown(not_yet(&format!("it does not answer yet ({why})"))),
+                None => no_answer(&shared.services),
+            }
+        }
         LookupError::NotDone(refused) => refused.into(),
-        LookupError::NoSuchKeyspace(name) => match status().and_then(|it| awaited(&it, &name)) {
-            Some(why) => Failure::Refused(not_yet(&format!("keyspace {name:?} {why}"))),
-            None => no_such_keyspace(&name),
-        },
+        LookupError::NoSuchKeyspace(name) => {
+            match status(shared).and_then(|it| awaited(&it, &name)) {
+                Some(why) => Failure::Refused(not_yet(&format!("keyspace {name:?} {why}"))),
+                None => no_such_keyspace(&name),
+            }
+        }
     }
 }
 

@@ -119,7 +119,7 @@ impl ClusterClock {
                 return self.know(now, ClockAhead::default(), members);
             }
             let enough = exact == nodes
-                || exact * 2 >= nodes && waited >= self.patience
+                || (exact * 2 >= nodes || self.rough.is_some()) && waited >= self.patience
                 || heard > 0 && waited >= WAIT_MAX;
             if enough {
                 let ahead = self.rough.unwrap_or_else(|| middle(members));

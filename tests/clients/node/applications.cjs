@@ -1,11 +1,14 @@
-// Caches in JavaScript, as they come, against a gateway; see ../README.md.
+// Applications in JavaScript, as they come, against a gateway; see ../README.md.
 "use strict";
 
 const { readFileSync } = require("node:fs");
 const { dirname, join } = require("node:path");
 const { default: KeyvRedis } = require("@keyv/redis");
 const { createCache } = require("cache-manager");
+const { Redis } = require("ioredis");
 const { default: Keyv } = require("keyv");
+const { RateLimiterRedis } = require("rate-limiter-flexible");
+const Redlock = require("redlock");
 
 // A package's version; not each of them lets its package.json be asked for by name.
 function version(name) {
@@ -106,12 +109,72 @@ async function cacheManager(url) {
   c.say();
 }
 
+async function locks(host, port) {
+  const clients = Array.from({ length: 4 }, () => new Redis(port, host));
+  const lockers = clients.map((client) =>
+    new Redlock([client], { retryCount: 500, retryDelay: 5, retryJitter: 5 }));
+  const [client] = clients;
+  const [locker] = lockers;
+  const c = new Checks(`redlock ${version("redlock")}`);
+  await c.check("twenty times, by four clients", async () => {
+    let done = 0;
+    await Promise.all(lockers.map(async (own) => {
+      for (let n = 0; n < 5; n += 1) {
+        const lock = await own.lock("redlock", 10000);
+        const seen = done;
+        await new Promise((resolve) => setTimeout(resolve, 2));
+        done = seen + 1;
+        await lock.unlock();
+      }
+    }));
+    return done === 20;
+  });
+  await c.check("extend, unlock", async () => {
+    const lock = await (await locker.lock("extended", 1000)).extend(100000);
+    const longer = (await client.pttl("extended")) > 90000;
+    await lock.unlock();
+    return longer && (await client.exists("extended")) === 0;
+  });
+  await c.check("unlock of a lock that is another's", async () => {
+    const lock = await locker.lock("lost", 100000);
+    await client.set("lost", "another's");
+    const refused = await lock.unlock().then(() => false, () => true);
+    return refused && (await client.get("lost")) === "another's";
+  });
+  clients.forEach((own) => own.disconnect());
+  c.say();
+}
+
+async function limiter(host, port) {
+  const client = new Redis(port, host);
+  const limits = new RateLimiterRedis({ storeClient: client, points: 3, duration: 1000 });
+  const c = new Checks(`rate-limiter-flexible ${version("rate-limiter-flexible")}`);
+  await c.check("consume", async () => {
+    const left = [];
+    for (let n = 0; n < 4; n += 1) {
+      left.push(await limits.consume("somebody").then((it) => it.remainingPoints, () => "no more"));
+    }
+    return same(left, [2, 1, 0, "no more"]);
+  });
+  await c.check("block, reward, delete", async () => {
+    await limits.reward("somebody", 2);
+    const rewarded = (await limits.get("somebody")).consumedPoints === 2;
+    await limits.block("somebody", 100);
+    const blocked = await limits.consume("somebody").then(() => false, () => true);
+    return rewarded && blocked && (await limits.delete("somebody"));
+  });
+  client.disconnect();
+  c.say();
+}
+
 async function main() {
   const [host, port] = process.argv.slice(2);
   const url = `redis://${host}:${port}`;
   await keyv(url, {}, "plain");
   await keyv(url, { throwOnErrors: true }, "throwing");
   await cacheManager(url);
+  await locks(host, port);
+  await limiter(host, port);
 }
 
 main().catch((error) => {

@@ -1,9 +1,11 @@
-"""Caches of frameworks in Python, as they come, against a gateway; see ../README.md."""
+"""Applications in Python, as they come, against a gateway; see ../README.md."""
 
 import asyncio
 import importlib.metadata
 import json
 import sys
+import threading
+import time
 
 MANY = {f"key-{n}": f"value {n}" for n in range(10)}
 
@@ -145,11 +147,85 @@ async def aiocache(host, port):
     await cache.close()
 
 
+def locks(host, port):
+    import redis
+    from redis.exceptions import LockNotOwnedError
+
+    client = redis.Redis(host=host, port=port)
+
+    def contended():
+        done = [0]
+
+        def work():
+            own = redis.Redis(host=host, port=port)
+            for _ in range(5):
+                with own.lock("lock", timeout=10, sleep=0.005):
+                    seen = done[0]
+                    time.sleep(0.002)
+                    done[0] = seen + 1
+
+        threads = [threading.Thread(target=work) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        return done[0] == 20
+
+    def extended():
+        lock = client.lock("extended", timeout=1)
+        longer = lock.acquire(blocking=False) and lock.extend(100)
+        longer = longer and client.pttl("extended") > 90000
+        again = lock.reacquire() and client.pttl("extended") <= 1000
+        lock.release()
+        return longer and again and not client.exists("extended")
+
+    def lost():
+        lock = client.lock("lost", timeout=100)
+        lock.acquire()
+        client.set("lost", "another's")
+        try:
+            lock.release()
+        except LockNotOwnedError:
+            return client.get("lost") == b"another's"
+        return False
+
+    c = Checks("redis", "Lock of redis-py")
+    c.check("twenty times, by four threads", contended)
+    c.check("extend, reacquire, release", extended)
+    c.check("release of a lock that is another's", lost)
+    c.say()
+
+
+def limiters(host, port):
+    from limits import RateLimitItemPerYear
+    from limits.storage import storage_from_string
+    from limits.strategies import (
+        FixedWindowRateLimiter,
+        MovingWindowRateLimiter,
+        SlidingWindowCounterRateLimiter,
+    )
+
+    storage = storage_from_string(f"redis://{host}:{port}")
+
+    def limited(strategy):
+        limiter, item = strategy(storage), RateLimitItemPerYear(3)
+        hits = [limiter.hit(item, strategy.__name__) for _ in range(5)]
+        return hits == [True] * 3 + [False] * 2
+
+    c = Checks("limits", "limits (Flask-Limiter)")
+    c.check("fixed window", lambda: limited(FixedWindowRateLimiter))
+    c.check("sliding window counter", lambda: limited(SlidingWindowCounterRateLimiter))
+    c.check("moving window", lambda: limited(MovingWindowRateLimiter))
+    c.say()
+
+
 def main():
     host, port = sys.argv[1], int(sys.argv[2])
     django(host, port)
     dogpile(host, port)
     asyncio.run(aiocache(host, port))
+    locks(host, port)
+    limiters(host, port)
 
 
 main()

@@ -1,4 +1,4 @@
-//! Caches of applications, as they come, against gateways; and the page that says what became of
+//! Applications of clients, as they come, against gateways; and the page that says what became of
 //! what they were asked to do.
 
 use crate::gateway::Gateway;

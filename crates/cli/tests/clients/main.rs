@@ -143,20 +143,20 @@ mod tests {
     }
 
     #[test]
-    fn caches_in_python_do_what_the_page_says() {
+    fn applications_in_python_do_what_the_page_says() {
         let _alone = alone();
         let checked = applications::check("Python", toolchain::applications_in_python);
         if let Err(why) = checked {
-            skip::report("caches_in_python_do_what_the_page_says", &why);
+            skip::report("applications_in_python_do_what_the_page_says", &why);
         }
     }
 
     #[test]
-    fn caches_in_javascript_do_what_the_page_says() {
+    fn applications_in_javascript_do_what_the_page_says() {
         let _alone = alone();
         let checked = applications::check("JavaScript", toolchain::applications_in_javascript);
         if let Err(why) = checked {
-            skip::report("caches_in_javascript_do_what_the_page_says", &why);
+            skip::report("applications_in_javascript_do_what_the_page_says", &why);
         }
     }
 

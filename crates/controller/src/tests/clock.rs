@@ -177,8 +177,7 @@ fn nobody_goes_by_answers_that_took_long_while_better_ones_may_come() {
     let untold = World::new(3, 1);
     let mut told = world_with(&[0, 2, 0]);
     told.restart(told.config.clone());
-    for mut world in [untold, told] {
-        let silent = Duration::from_secs(3);
+    for (mut world, silent) in [(untold, Duration::from_secs(3)), (told, Duration::ZERO)] {
         world.now = world.now + silent;
         answer_late(&mut world, Duration::from_millis(190));
         assert!(!world.controller.knows_the_time(), "by answers that are 95 ms off");
@@ -189,8 +188,9 @@ fn nobody_goes_by_answers_that_took_long_while_better_ones_may_come() {
 }
 
 #[test]
-fn where_all_answers_take_long_the_time_is_known_after_five_seconds() {
-    for told in [false, true] {
+fn where_all_answers_take_long_the_time_is_known_all_the_same() {
+    let polls = POLL * 3;
+    for (told, usual) in [(false, Duration::from_secs(5)), (true, polls)] {
         let mut world = World::new(3, 1);
         if told {
             // Clocks were set since, which shows what the time is gone by.
@@ -209,8 +209,7 @@ fn where_all_answers_take_long_the_time_is_known_after_five_seconds() {
             answer_late(&mut world, by);
         }
         let took = world.now.since(began);
-        let usual = Duration::from_secs(5)..Duration::from_millis(5_500);
-        assert!(usual.contains(&took), "{took:?}");
+        assert!((usual..usual + POLL * 2).contains(&took), "{took:?}");
         world.live_for(Duration::from_secs(1));
         let (apart, time) = times(&world, 3);
         let error = u64::try_from(by.as_millis()).unwrap();

@@ -10,7 +10,7 @@ use runtime::config::Config;
 use runtime::server::Server;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use std::net::{SocketAddr, TcpListener, UdpSocket};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
 use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -43,14 +43,16 @@ fn now() -> Instant {
     Instant::now()
 }
 
-/// An address that nobody uses now. All of them are found before any is used.
+/// Addresses that nobody uses now, with ports that no socket gets without having asked for them:
+/// all are taken a moment later, and again when a role starts anew.
 fn free_addresses<const COUNT: usize>() -> [SocketAddr; COUNT] {
-    let sockets = [(); COUNT].map(|()| {
-        let udp = UdpSocket::bind("127.0.0.1:0").unwrap();
-        let at = udp.local_addr().unwrap();
-        (TcpListener::bind(at), udp, at)
-    });
-    sockets.map(|(_, _, at)| at)
+    let first = 10_000 + u16::try_from(std::process::id() % 20_000).unwrap();
+    let mut ports = first..32_000;
+    let is_free = |at: &SocketAddr| TcpListener::bind(at).is_ok() && UdpSocket::bind(at).is_ok();
+    [(); COUNT].map(|()| {
+        let mut all = ports.by_ref().map(|port| SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
+        all.find(is_free).expect("one of two thousand")
+    })
 }
 
 /// Three nodes with durable stores.
