@@ -251,7 +251,8 @@ mod tests {
         let rows = run(&arguments).expect(0).json_lines();
         let hits: Vec<f64> = rows.iter().filter_map(|row| row["hits_percent"].as_f64()).collect();
         let [straight, without, miss, hit] = hits[..] else { panic!("four kinds: {rows:?}") };
-        assert!(straight == 0.0 && without == 0.0 && miss < hit && hit > 50.0, "{rows:?}");
+        // A busy machine may let leases of the cache end in the middle.
+        assert!(straight == 0.0 && without == 0.0 && miss * 4.0 < hit && hit > 20.0, "{rows:?}");
         assert_eq!(traces(&name), Vec::<String>::new());
 
         // A busy machine may let no rate hold: there are rows in any case.
