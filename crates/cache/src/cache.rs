@@ -118,9 +118,7 @@ impl Cache {
         }
         self.nodes = tables.nodes.iter().map(|node| (node.id, *node)).collect();
         self.tables = Some(tables.clone());
-        let slots = self.slots.iter().filter(|slot| slot.has_rule);
-        let rules = slots.map(|slot| Rule::of(&slot.key, Some(tables)));
-        self.switches.install(now, tables.switches(), rules);
+        self.switches.install(now, tables.switches(), rules_of(&self.slots, tables));
     }
 
     /// The switch takes changes of rules at this pace from now on.
@@ -174,8 +172,7 @@ impl Cache {
         }
         let Body::Cache(message) = packet.body()? else { return Err(DropReason::BadOp) };
         if let CacheMessage::Ruled = message {
-            let slots = self.slots.iter().filter(|slot| slot.has_rule);
-            let rules = slots.map(|slot| Rule::of(&slot.key, Some(tables)));
+            let rules = rules_of(&self.slots, tables);
             let known = self.switches.heard((now, from), (header.client, header.seq), rules);
             return if known { Ok(()) } else { Err(DropReason::NotFromSwitch) };
         }
@@ -480,7 +477,7 @@ impl Cache {
         self.out.pop()
     }
 
-    /// It is to end: the switch sends it nothing more, and it borrows nothing more.
+    /// It is to end: switches send it nothing more, and it borrows nothing more.
     pub fn leave(&mut self, now: Instant) {
         if std::mem::replace(&mut self.leaving, true) {
             return;
@@ -493,4 +490,10 @@ impl Cache {
     pub fn mutant(&mut self, mutant: Mutant) {
         self.mutant = MaybeMutant::of(mutant);
     }
+}
+
+/// The rules of all keys that have one.
+fn rules_of(slots: &Slots, tables: &CacheTables) -> impl Iterator<Item = Rule> + Clone {
+    let ruled = slots.iter().filter(|slot| slot.has_rule);
+    ruled.map(|slot| Rule::of(&slot.key, Some(tables)))
 }

@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 use std::net::SocketAddr;
 use std::num::NonZero;
 use std::path::Path;
-use wire::ServicePrefix;
+use wire::{ContentClass, ServicePrefix};
 
 const SERVICE_PORT: u16 = wire::PORT;
 /// Of all admin servers: each has a host of its own.
@@ -37,6 +37,16 @@ pub fn service(plane: Plane) -> SocketAddr {
 /// What the addresses of keys begin with.
 pub fn content() -> ServicePrefix {
     ServicePrefix::new(CONTENT).expect("it is one")
+}
+
+/// For `ip -batch`, where keys have addresses: a node takes all of them as its own.
+pub(crate) fn addresses_of_a_node() -> String {
+    format!("route add local {} dev lo\n", content().addresses())
+}
+
+/// The same of a cache: those by which keys are read, so that it can send on what it does not hold.
+pub(crate) fn addresses_of_a_cache() -> String {
+    format!("route add local {} dev lo\n", content().class(ContentClass::Read))
 }
 
 /// Where the admin server of a role is.
@@ -135,18 +145,11 @@ impl Cluster {
 
 /// Where the bridge finds its controller, and members behind which of its ports.
 fn openflow(rack: &Rack) -> String {
-    let mut text = format!(
-        "[switch.openflow]\nlisten = \"127.0.0.1:{}\"\n\n[switch.openflow.exits]\n",
-        openvswitch::PORT
-    );
-    for place in rack.nodes().chain(rack.caches()) {
-        let (address, mac) = (place.address6(), place.host_mac());
+    let exit = |place: LabHost| {
         let port = openvswitch::port_of(rack, place).expect("it is in the rack");
-        writeln!(text, "\"{address}\" = {{ mac = \"{mac}\", port = {port} }}")
-            .expect("strings take everything");
-    }
-    text.push('\n');
-    text
+        (place.address6().into(), place.host_mac().to_string(), port)
+    };
+    openvswitch::section(rack.nodes().chain(rack.caches()).map(exit)) + "\n"
 }
 
 fn cache(id: u16, place: LabHost, plane: Plane) -> String {

@@ -3,7 +3,7 @@
 //! the kernel's routes find the same way. Neighbours are written down, not asked for: nobody
 //! answers ARP for the service address when packets never reach the kernel.
 
-use crate::cluster::content;
+use crate::cluster::{addresses_of_a_cache, addresses_of_a_node, content};
 use crate::namespace::{self, inside};
 use crate::plane::Plane;
 use crate::rack::{LabHost, Rack, SERVICE};
@@ -11,7 +11,6 @@ use crate::tool::{ip, run};
 use anyhow::{Context, Result, anyhow};
 use std::fmt::Write as _;
 use std::fs;
-use wire::ContentClass;
 
 /// Namespaces of this rack that are there already: somebody else's, or left behind.
 pub fn existing(rack: &Rack) -> Vec<String> {
@@ -188,12 +187,11 @@ fn host_link_6(place: LabHost) -> String {
 
 /// The addresses of keys that a host takes as its own.
 fn own_addresses(place: LabHost) -> String {
-    let own = match place {
-        LabHost::Node(_) => Some(content().addresses()),
-        LabHost::Cache(_) => Some(content().class(ContentClass::Read)),
-        LabHost::Switch | LabHost::Controller | LabHost::Client(_) => None,
-    };
-    own.map_or_else(String::new, |own| format!("route add local {own} dev lo\n"))
+    match place {
+        LabHost::Node(_) => addresses_of_a_node(),
+        LabHost::Cache(_) => addresses_of_a_cache(),
+        LabHost::Switch | LabHost::Controller | LabHost::Client(_) => String::new(),
+    }
 }
 
 /// Links all hosts, that of the switch's process among them, by ports that are a bridge's. They
@@ -258,6 +256,7 @@ fn segment_link(place: LabHost) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use wire::ContentClass;
 
     #[test]
     fn a_cache_has_the_addresses_by_which_keys_are_read_and_no_others() {

@@ -8,6 +8,7 @@ use crate::tool::run_with;
 use anyhow::{Context, Result, bail};
 use std::fmt::Write as _;
 use std::fs;
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -19,9 +20,6 @@ pub const BRIDGE: &str = "br0";
 pub const DATABASE: &str = "ovsdb";
 /// See [`DATABASE`].
 pub const SWITCH: &str = "ovs";
-
-/// The programs that all of this takes.
-pub const PROGRAMS: [&str; 4] = ["ovsdb-tool", "ovsdb-server", "ovs-vswitchd", "ovs-vsctl"];
 
 /// Where switches that speak OpenFlow expect their controllers.
 pub const PORT: u16 = 6653;
@@ -161,6 +159,31 @@ fn bridge(ports: &[Port]) -> String {
         .expect("strings take everything");
     }
     words
+}
+
+/// What a switch is told of a bridge whose flows it keeps: where that finds it, and which members,
+/// by their addresses, are behind which ports.
+pub fn section(exits: impl Iterator<Item = (IpAddr, String, u32)>) -> String {
+    let mut text =
+        format!("[switch.openflow]\nlisten = \"127.0.0.1:{PORT}\"\n\n[switch.openflow.exits]\n");
+    for (address, mac, port) in exits {
+        writeln!(text, "\"{address}\" = {{ mac = \"{mac}\", port = {port} }}")
+            .expect("strings take everything");
+    }
+    text
+}
+
+/// Whether all of it is installed, or what to do.
+///
+/// # Errors
+///
+/// The advice.
+pub fn is_installed() -> Result<(), String> {
+    for program in ["ovsdb-tool", "ovsdb-server", "ovs-vswitchd", "ovs-vsctl", "ovs-ofctl"] {
+        let found = Command::new(program).arg("--version").output();
+        found.map_err(|_| format!("no {program}: install openvswitch-switch"))?;
+    }
+    Ok(())
 }
 
 /// Far more than it takes.

@@ -96,6 +96,19 @@ mod tests {
         }
     }
 
+    /// The same on one plane, if that can be had.
+    fn runs_on(
+        able: Result<(), String>,
+        test: &str,
+        usual: Duration,
+        (plane, caches): (Plane, u8),
+    ) {
+        match able {
+            Ok(()) => runs(test, usual, |_| (plane, caches)),
+            Err(why) => skip::report(test, &why),
+        }
+    }
+
     #[test]
     fn histories_are_linearizable_and_chains_complete_again_whatever_fails() {
         let test = "histories_are_linearizable_and_chains_complete_again_whatever_fails";
@@ -107,10 +120,7 @@ mod tests {
     #[test]
     fn histories_of_switches_in_the_kernel_are_linearizable_too() {
         let test = "histories_of_switches_in_the_kernel_are_linearizable_too";
-        match can_be_in_the_kernel() {
-            Ok(()) => runs(test, FAULTS_FOR, |_| (Plane::Xdp, 0)),
-            Err(why) => skip::report(test, &why),
-        }
+        runs_on(can_be_in_the_kernel(), test, FAULTS_FOR, (Plane::Xdp, 0));
     }
 
     /// Time of faults of a run with caches, and how many there are.
@@ -135,20 +145,14 @@ mod tests {
     #[test]
     fn histories_of_keys_with_routes_are_linearizable_too() {
         let test = "histories_of_keys_with_routes_are_linearizable_too";
-        match has_links() {
-            Ok(()) => runs(test, CACHES_FAULTS_FOR, |_| (Plane::Routes, CACHES)),
-            Err(why) => skip::report(test, &why),
-        }
+        runs_on(has_links(), test, CACHES_FAULTS_FOR, (Plane::Routes, CACHES));
     }
 
     /// The same by an Open vSwitch's flows, which are lost when it is killed.
     #[test]
     fn histories_of_keys_with_flows_are_linearizable_too() {
         let test = "histories_of_keys_with_flows_are_linearizable_too";
-        match can_have_a_bridge() {
-            Ok(()) => runs(test, CACHES_FAULTS_FOR, |_| (Plane::OpenFlow, CACHES)),
-            Err(why) => skip::report(test, &why),
-        }
+        runs_on(can_have_a_bridge(), test, CACHES_FAULTS_FOR, (Plane::OpenFlow, CACHES));
     }
 
     /// Time of faults of a run with Redis clients.

@@ -55,12 +55,7 @@ mod tests {
         }
         script.check_pipeline(name, &driver.expect("pipeline"));
         script.check_typed(name, &driver.expect("typed"));
-        driver.expect("waiting");
-        gateway.restart();
-        driver.go_on();
-        let again = driver.expect("again");
-        assert!(again == serde_json::json!([true, "1"]) || again == serde_json::json!(["OK", "1"]));
-        driver.wait();
+        outlive_a_restart(driver, &mut gateway);
         println!(
             "{name}: {} commands, a pipeline of {}, {} methods, a restart, {:.1} s",
             script.keyway_steps().count(),
@@ -68,6 +63,16 @@ mod tests {
             script.typed.len(),
             clock.now().since(began).as_secs_f64()
         );
+    }
+
+    /// Restarts the gateway, after which a driver goes on with what it has, and ends.
+    fn outlive_a_restart(mut driver: Driver, gateway: &mut Gateway) {
+        driver.expect("waiting");
+        gateway.restart();
+        driver.go_on();
+        let again = driver.expect("again");
+        assert!(again == serde_json::json!([true, "1"]) || again == serde_json::json!(["OK", "1"]));
+        driver.wait();
     }
 
     #[test]
@@ -108,12 +113,7 @@ mod tests {
         let nodes = [gateway.at.to_string()];
         let expected = serde_json::json!({"nodes": nodes, "found": 200, "tagged": ["1", "2"]});
         assert_eq!(driver.expect("cluster"), expected, "{client}");
-        driver.expect("waiting");
-        gateway.restart();
-        driver.go_on();
-        let again = driver.expect("again");
-        assert!(again == serde_json::json!([true, "1"]) || again == serde_json::json!(["OK", "1"]));
-        driver.wait();
+        outlive_a_restart(driver, &mut gateway);
         println!("{client}: as a client of a cluster, 200 keys, a restart");
     }
 

@@ -8,7 +8,7 @@ use crate::tests::MACHINE;
 use client::blocking::Client;
 use client::{Options, Outcome, PutOptions};
 use lab::hammer::{Ends, wait};
-use lab::openvswitch::PROGRAMS;
+use lab::openvswitch::is_installed;
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::{Command, Stdio};
@@ -30,11 +30,9 @@ const TO_THE_CACHE: &str = "cookie=0x6b77800000030001/-1";
 
 /// Whether such racks can be built here; if not, it is reported that this test is skipped.
 fn can_bridge(test: &str) -> bool {
-    for program in PROGRAMS.into_iter().chain(["ovs-ofctl"]) {
-        if Command::new(program).arg("--version").output().is_err() {
-            skip::report(test, &format!("no {program}: install openvswitch-switch"));
-            return false;
-        }
+    if let Err(why) = is_installed() {
+        skip::report(test, &why);
+        return false;
     }
     can_build(test)
 }

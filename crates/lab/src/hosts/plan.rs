@@ -1,10 +1,9 @@
 //! Addresses of hosts, and the cables that link them, as `ip` is told.
 
-use crate::cluster::content;
+use crate::cluster::{addresses_of_a_cache, addresses_of_a_node, content};
 use crate::links::Side;
 use crate::place::Place;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use wire::ContentClass;
 
 /// How hosts are linked, and what their addresses begin with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -150,15 +149,11 @@ fn routed(place: Place, last: u8) -> Ipv6Addr {
     Ipv6Addr::new(0xfd78, 0, 0, place.number().into(), 0, 0, 0, last.into())
 }
 
-/// The addresses of keys that a host takes as its own: a node all of them, a cache those by which
-/// keys are read, so that it can send on what it does not hold.
+/// The addresses of keys that a host takes as its own.
 fn own_addresses(place: Place) -> String {
-    let own = match place {
-        Place::Node(_) => content().addresses(),
-        Place::Cache(_) => content().class(ContentClass::Read),
-        Place::Switch(_) | Place::Controllers | Place::Site(_) | Place::Client(_) => {
-            return String::new();
-        }
-    };
-    format!("route add local {own} dev lo\n")
+    match place {
+        Place::Node(_) => addresses_of_a_node(),
+        Place::Cache(_) => addresses_of_a_cache(),
+        Place::Switch(_) | Place::Controllers | Place::Site(_) | Place::Client(_) => String::new(),
+    }
 }

@@ -2,9 +2,8 @@
 //! whose flows it follows is told of it.
 
 use crate::hosts::{Hosts, mac_of, port_of};
-use crate::openvswitch::{PORT, Port};
+use crate::openvswitch::{Port, section};
 use crate::place::Place;
-use std::fmt::Write as _;
 
 /// A port for each host.
 pub(super) fn ports(hosts: &Hosts) -> Vec<Port> {
@@ -13,13 +12,8 @@ pub(super) fn ports(hosts: &Hosts) -> Vec<Port> {
 
 /// Where the bridge finds its switch, and members behind which of its ports.
 pub(super) fn openflow(hosts: &Hosts) -> String {
-    let mut text =
-        format!("\n[switch.openflow]\nlisten = \"127.0.0.1:{PORT}\"\n\n[switch.openflow.exits]\n");
-    let members = hosts.places().into_iter();
-    for place in members.filter(|it| matches!(it, Place::Node(_) | Place::Cache(_))) {
-        let (address, mac, (port, _)) = (hosts.at(place, 0).ip(), mac_of(place), port_of(place));
-        writeln!(text, "\"{address}\" = {{ mac = \"{mac}\", port = {port} }}")
-            .expect("strings take everything");
-    }
-    text
+    let places = hosts.places().into_iter();
+    let members = places.filter(|it| matches!(it, Place::Node(_) | Place::Cache(_)));
+    let exit = |place| (hosts.at(place, 0).ip(), mac_of(place), port_of(place).0);
+    format!("\n{}", section(members.map(exit)))
 }
