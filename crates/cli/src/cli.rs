@@ -1,7 +1,7 @@
 //! The command line as a whole: the list of commands.
 
 use crate::command::{
-    bench, cache, cas, cluster, completion, controller, del, demo, doctor, explain, export,
+    bench, cache, cas, certs, cluster, completion, controller, del, demo, doctor, explain, export,
     gateway, get, hot, import, incr, keyspace, lab, mdel, mget, mset, node, placement, put, scan,
     sim, status, switch, top, up, wire,
 };
@@ -40,6 +40,7 @@ enum Command {
     Status(status::Args),
     Keyspace(keyspace::Args),
     Cluster(cluster::Args),
+    Certs(certs::Args),
     Hot(hot::Args),
     Placement(placement::Args),
     Top(top::Args),
@@ -81,6 +82,7 @@ impl Cli {
             Command::Status(args) => args.run(&shared),
             Command::Keyspace(args) => args.run(&shared),
             Command::Cluster(args) => args.run(&shared),
+            Command::Certs(args) => args.run(&shared),
             Command::Hot(args) => args.run(&shared),
             Command::Placement(args) => args.run(&shared),
             Command::Top(args) => args.run(&shared),

@@ -3,6 +3,7 @@
 pub(crate) mod bench;
 pub(crate) mod cache;
 pub(crate) mod cas;
+pub(crate) mod certs;
 pub(crate) mod cluster;
 pub(crate) mod cluster_size;
 pub(crate) mod completion;

@@ -1,17 +1,21 @@
 //! Talking to admin addresses, over HTTP: mostly the controller's.
 
+mod asker;
 mod controllers;
 
 pub use controllers::Others;
 
 use crate::exit::Failure;
+use crate::shared::Shared;
 use anyhow::anyhow;
+use asker::Asker;
 use cluster::{CacheId, KeyspaceId, Map, Match, Member, NodeId, NodeRecord, SwitchRecord};
 use controller::{KeyspaceSpec, MemberState, MemberStatus, PartitionStatus, Status};
-use controllers::{Found, url};
-use runtime::admin::NewNode;
+use controllers::Found;
+use runtime::admin::{AuditEntry, NewNode};
 use runtime::clock::Clock;
 use runtime::driver::{InKernel, NamedKey};
+use runtime::identity::{Expected, Identity, Role, Security};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeSet, VecDeque};
@@ -19,13 +23,12 @@ use std::net::SocketAddr;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use switch::HotExplanation;
-use ureq::Agent;
 use ureq::http::{Response, StatusCode};
 
 /// The controllers of a cluster: the one that is active, and one that stands by.
 #[derive(Debug)]
 pub struct Admin {
-    agent: Agent,
+    asker: Asker,
     /// Where they are; not empty.
     addresses: Vec<SocketAddr>,
     timeout: Duration,
@@ -34,15 +37,30 @@ pub struct Admin {
 }
 
 impl Admin {
-    /// The controllers at these addresses; nothing is sent yet.
+    /// The controllers at these addresses, which ask for no certificate; nothing is sent yet.
     pub fn new(addresses: &[SocketAddr], timeout: Duration) -> Self {
-        let addresses = addresses.to_vec();
-        Self { agent: agent(timeout), addresses, timeout, found: Mutex::default() }
+        Self::with(addresses, timeout, &Security::Loopback)
+    }
+
+    /// The controllers that the command line names, with the certificate that it names.
+    pub fn of(shared: &Shared, timeout: Duration) -> Result<Self, Failure> {
+        Ok(Self::with(&shared.admins, timeout, &shared.security()?))
+    }
+
+    /// The controllers at these addresses; nothing is sent yet.
+    pub fn with(addresses: &[SocketAddr], timeout: Duration, security: &Security) -> Self {
+        let asker = Asker::new(security, Expected::Role(Role::Controller), timeout);
+        Self { asker, addresses: addresses.to_vec(), timeout, found: Mutex::default() }
     }
 
     /// The map as the controller has it.
     pub fn map(&self) -> Result<Map, Failure> {
         self.get("/v1/map")
+    }
+
+    /// Who has changed what lately, the oldest first.
+    pub fn audit(&self) -> Result<Vec<AuditEntry>, Failure> {
+        self.get("/v1/audit")
     }
 
     /// How the cluster stands.
@@ -53,12 +71,12 @@ impl Admin {
     /// Which of these controllers stand by: they answer, and say that another one leads; and which
     /// do not answer.
     pub fn others(&self) -> Others {
-        controllers::others(&self.agent, &self.addresses, self.timeout.min(OTHERS_WAIT_MAX))
+        controllers::others(&self.asker, &self.addresses, self.timeout.min(OTHERS_WAIT_MAX))
     }
 
     /// The metrics of the controller's process.
     pub fn metrics(&self) -> Result<String, Failure> {
-        let mut answer = self.ask(|at| self.agent.get(url(at, "/metrics")).call())?;
+        let mut answer = self.ask_for("/metrics")?;
         let body = answer.body_mut().with_config().limit(ANSWER_BYTES_MAX).read_to_string();
         body.map_err(|error| Failure::Other(anyhow!("/metrics: {error}")))
     }
@@ -85,12 +103,15 @@ impl Admin {
 
     /// Forgets a node.
     pub fn remove_node(&self, id: u16) -> Result<(), Failure> {
-        self.ask(|at| self.agent.delete(url(at, &format!("/v1/nodes/{id}"))).call()).map(|_| ())
+        let path = format!("/v1/nodes/{id}");
+        let Asker { agent, .. } = &self.asker;
+        self.ask(|at| agent.delete(self.asker.url(at, &path)).call()).map(|_| ())
     }
 
     /// Asks for something that takes no more than a path to say.
     pub fn command(&self, path: &str) -> Result<(), Failure> {
-        self.ask(|at| self.agent.post(url(at, path)).send_empty()).map(|_| ())
+        let Asker { agent, .. } = &self.asker;
+        self.ask(|at| agent.post(self.asker.url(at, path)).send_empty()).map(|_| ())
     }
 
     /// Asks for replicas to be compared.
@@ -137,13 +158,18 @@ impl Admin {
     }
 
     fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, Failure> {
-        let mut answer = self.ask(|at| self.agent.get(url(at, path)).call())?;
+        let mut answer = self.ask_for(path)?;
         let body = answer.body_mut().with_config().limit(ANSWER_BYTES_MAX).read_json();
         body.map_err(|error| Failure::Other(anyhow!("{path}: {error}")))
     }
 
     fn post<T: Serialize>(&self, path: &str, body: &T) -> Result<(), Failure> {
-        self.ask(|at| self.agent.post(url(at, path)).send_json(body)).map(|_| ())
+        let Asker { agent, .. } = &self.asker;
+        self.ask(|at| agent.post(self.asker.url(at, path)).send_json(body)).map(|_| ())
+    }
+
+    fn ask_for(&self, path: &str) -> Result<Response<ureq::Body>, Failure> {
+        self.ask(|at| self.asker.agent.get(self.asker.url(at, path)).call())
     }
 
     /// Asks one after the other until one says yes or no, and whoever is said to lead before the
@@ -153,7 +179,7 @@ impl Admin {
         let (mut to_ask, mut asked) = (VecDeque::from(self.addresses.clone()), BTreeSet::new());
         if self.addresses.len() > 1 {
             let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
-            let find = || controllers::find(&self.agent, &self.addresses, self.timeout);
+            let find = || controllers::find(&self.asker, &self.addresses, self.timeout);
             let found = found.get_or_insert_with(find);
             found.leader.into_iter().for_each(|leader| to_ask.push_front(leader));
             for silent in &found.silent {
@@ -184,8 +210,9 @@ impl Admin {
         Err(Failure::Other(anyhow!(
             "{}\n  \
              to start a cluster on this machine:  keyway up\n  \
-             if one runs elsewhere, name it:      --admin HOST:PORT  (or KEYWAY_ADMIN)",
-            complaints.join("\n")
+             if one runs elsewhere, name it:      --admin HOST:PORT  (or KEYWAY_ADMIN){}",
+            complaints.join("\n"),
+            self.asker.hint()
         )))
     }
 }
@@ -213,14 +240,15 @@ fn is_served(status: &Status, keyspace: &str) -> Result<(), String> {
     Err([what].into_iter().chain(missing).collect::<Vec<_>>().join("; "))
 }
 
-/// The metrics of the roles with these admin addresses, in their order.
+/// The metrics of the roles with these admin addresses, in their order. They must ask for no
+/// certificate.
 pub fn metrics(
     roles: impl Iterator<Item = SocketAddr>,
     timeout: Duration,
 ) -> Result<Vec<String>, Failure> {
-    let agent = agent(timeout);
+    let asker = Asker::new(&Security::Loopback, Expected::Server, timeout);
     let ask = |at| -> Result<String, ureq::Error> {
-        agent.get(url(at, "/metrics")).call()?.body_mut().read_to_string()
+        asker.agent.get(asker.url(at, "/metrics")).call()?.body_mut().read_to_string()
     };
     roles.map(|at| ask(at).map_err(|why| Failure::Other(anyhow!("{at}: {why}")))).collect()
 }
@@ -230,9 +258,11 @@ pub fn metrics(
 pub fn records(
     nodes: &[(NodeId, SocketAddr)],
     timeout: Duration,
+    security: &Security,
 ) -> Vec<(NodeId, Result<NodeRecord, String>)> {
     let ask = |id: NodeId, at: SocketAddr| -> Result<NodeRecord, String> {
-        let record: NodeRecord = record_at(at, timeout)?;
+        let expected = Expected::One(Identity::of(Member::Node(id)));
+        let record: NodeRecord = record_at(at, &Asker::new(security, expected, timeout))?;
         let other = record.node;
         if other == id { Ok(record) } else { Err(format!("{at} is the address of node {other}")) }
     };
@@ -247,12 +277,16 @@ pub fn records(
 }
 
 /// What the switch with this admin address follows, or why it does not say so.
-pub fn switch_record(at: SocketAddr, timeout: Duration) -> Result<SwitchRecord, String> {
-    record_at(at, timeout)
+pub fn switch_record(
+    at: SocketAddr,
+    timeout: Duration,
+    security: &Security,
+) -> Result<SwitchRecord, String> {
+    record_at(at, &Asker::new(security, Expected::Role(Role::Switch), timeout))
 }
 
-fn record_at<T: DeserializeOwned>(at: SocketAddr, timeout: Duration) -> Result<T, String> {
-    let answer = agent(timeout).get(url(at, "/v1/record")).call();
+fn record_at<T: DeserializeOwned>(at: SocketAddr, asker: &Asker) -> Result<T, String> {
+    let answer = asker.agent.get(asker.url(at, "/v1/record")).call();
     let mut answer = answer.map_err(|error| format!("nobody answers at {at} ({error})"))?;
     if !answer.status().is_success() {
         return Err(format!("{at} does not say what it has on record: {}", why(answer)));
@@ -261,66 +295,62 @@ fn record_at<T: DeserializeOwned>(at: SocketAddr, timeout: Duration) -> Result<T
     body.map_err(|error| format!("{at}: {error}"))
 }
 
-/// What the program in the kernel of the switch with this admin address does with requests for a
-/// match value.
-pub fn in_kernel(
-    switch: SocketAddr,
-    timeout: Duration,
-    keyspace: KeyspaceId,
-    at: Match,
-) -> Result<InKernel, Failure> {
-    ask_switch(switch, timeout, &format!("/v1/explain?keyspace={keyspace}&match={at}"))
+/// A switch that says what it knows.
+#[derive(Clone, Debug)]
+pub struct SwitchAdmin {
+    asker: Asker,
+    at: SocketAddr,
 }
 
-/// What the switch with this admin address knows of a key, if it is hot.
-pub fn hot_key(
-    switch: SocketAddr,
-    timeout: Duration,
-    keyspace: KeyspaceId,
-    keyhash: u64,
-) -> Result<Option<HotExplanation>, Failure> {
-    let path = format!("/v1/explain/hot?keyspace={keyspace}&keyhash={keyhash:016x}");
-    ask_switch(switch, timeout, &path)
-}
-
-/// The cache that the switch with this admin address sends reads of a key to, if to any.
-pub fn cache_of_key(
-    switch: SocketAddr,
-    timeout: Duration,
-    keyspace: KeyspaceId,
-    keyhash: u64,
-) -> Result<Option<CacheId>, Failure> {
-    let path = format!("/v1/explain/cached?keyspace={keyspace}&keyhash={keyhash:016x}");
-    ask_switch(switch, timeout, &path)
-}
-
-fn ask_switch<T: DeserializeOwned>(
-    switch: SocketAddr,
-    timeout: Duration,
-    path: &str,
-) -> Result<T, Failure> {
-    let mut answer = agent(timeout).get(url(switch, path)).call().map_err(|error| {
-        Failure::Other(anyhow!(
-            "no switch answers at {switch} ({error})\n  \
-             name its admin address:  --switch HOST:PORT  (or KEYWAY_SWITCH)"
-        ))
-    })?;
-    if !answer.status().is_success() {
-        let missing = answer.status() == StatusCode::NOT_FOUND;
-        let hint = if missing { ": is that a switch's admin address?" } else { "" };
-        return Err(Failure::Other(anyhow!("{switch}: {}{hint}", why(answer))));
+impl SwitchAdmin {
+    /// The one with this admin address; nothing is sent yet. One in the process of a controller
+    /// shows the controller's certificate.
+    pub fn new(at: SocketAddr, shared: &Shared) -> Result<Self, Failure> {
+        let asker = Asker::new(&shared.security()?, Expected::Server, shared.timeout);
+        Ok(Self { asker, at })
     }
-    let body = answer.body_mut().read_json();
-    body.map_err(|error| Failure::Other(anyhow!("{switch}: {error}")))
-}
 
-fn agent(timeout: Duration) -> Agent {
-    let config = Agent::config_builder()
-        .timeout_global(Some(timeout))
-        // The body of a refusal says why.
-        .http_status_as_error(false)
-        .build();
-    config.into()
+    /// What the program in its kernel does with requests for a match value.
+    pub fn in_kernel(&self, keyspace: KeyspaceId, at: Match) -> Result<InKernel, Failure> {
+        self.ask(&format!("/v1/explain?keyspace={keyspace}&match={at}"))
+    }
+
+    /// What it knows of a key, if it is hot.
+    pub fn hot_key(
+        &self,
+        keyspace: KeyspaceId,
+        keyhash: u64,
+    ) -> Result<Option<HotExplanation>, Failure> {
+        self.ask(&format!("/v1/explain/hot?keyspace={keyspace}&keyhash={keyhash:016x}"))
+    }
+
+    /// The cache that it sends reads of a key to, if to any.
+    pub fn cache_of_key(
+        &self,
+        keyspace: KeyspaceId,
+        keyhash: u64,
+    ) -> Result<Option<CacheId>, Failure> {
+        self.ask(&format!("/v1/explain/cached?keyspace={keyspace}&keyhash={keyhash:016x}"))
+    }
+
+    fn ask<T: DeserializeOwned>(&self, path: &str) -> Result<T, Failure> {
+        let Self { asker, at } = self;
+        let answer = asker.agent.get(asker.url(*at, path)).call().map_err(|error| {
+            let hint = asker.hint();
+            Failure::Other(anyhow!(
+                "no switch answers at {at} ({error})\n  \
+                 name its admin address:              --switch HOST:PORT  (or KEYWAY_SWITCH){hint}"
+            ))
+        });
+        let mut answer = answer?;
+        if !answer.status().is_success() {
+            let missing = answer.status() == StatusCode::NOT_FOUND;
+            let hint = if missing { ": is that a switch's admin address?" } else { "" };
+            return Err(Failure::Other(anyhow!("{at}: {}{hint}", why(answer))));
+        }
+        let body = answer.body_mut().read_json();
+        body.map_err(|error| Failure::Other(anyhow!("{at}: {error}")))
+    }
 }
 
 /// What became of a request.

@@ -34,7 +34,7 @@ pub fn space(shared: &Shared) -> Result<Space, Failure> {
 
 /// What a controller says, if one answers soon.
 fn status(shared: &Shared) -> Option<Status> {
-    Admin::new(&shared.admins, shared.timeout.min(STATUS_WAIT_MAX)).status().ok()
+    Admin::of(shared, shared.timeout.min(STATUS_WAIT_MAX)).ok()?.status().ok()
 }
 
 /// Why a keyspace was not found. A controller that can be asked says whether the cluster is only

@@ -1,4 +1,5 @@
-//! What commands have in common, whoever's they are: arguments ([`parse`], [`shared`], [`bytes`]),
+//! What commands have in common, whoever's they are: arguments ([`parse`], [`shared`], [`bytes`],
+//! [`certs`]),
 //! output for people and programs ([`out`], [`answer`], [`chart`], [`progress`], [`save`]), how a
 //! process ends ([`exit`]) and what it logs ([`logs`]), and the way to a cluster ([`connect`],
 //! [`admin`]).
@@ -8,6 +9,7 @@
 pub mod admin;
 pub mod answer;
 pub mod bytes;
+pub mod certs;
 pub mod chart;
 pub mod connect;
 pub mod exit;

@@ -1,10 +1,13 @@
 //! What all commands share.
 
+use crate::certs;
 use crate::exit::Failure;
 use crate::out::Color;
 use crate::parse;
 use clap::Args;
+use runtime::identity::{Role, Security};
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// What commands have in common.
@@ -21,6 +24,10 @@ pub struct Shared {
     #[arg(long = "admin", global = true, value_name = "HOST:PORT,..", env = "KEYWAY_ADMIN")]
     #[arg(default_value = "127.0.0.1:7780", value_delimiter = ',', value_parser = parse::address)]
     pub admins: Vec<SocketAddr>,
+    /// Certificate to show the controller: a directory that `keyway certs` has made, or one of the
+    /// certificates in it. Without it no certificate is shown, and none asked for.
+    #[arg(long, global = true, value_name = "PATH", env = "KEYWAY_CERTS")]
+    pub certs: Option<PathBuf>,
     /// Keyspace that keys belong to.
     #[arg(long, short = 'k', global = true, value_name = "NAME", env = "KEYWAY_KEYSPACE")]
     #[arg(default_value = "default")]
@@ -51,6 +58,12 @@ impl Shared {
             return Err(Failure::usage(why));
         }
         Ok(())
+    }
+
+    /// The certificate that the command line names.
+    pub fn security(&self) -> Result<Security, Failure> {
+        let Some(path) = &self.certs else { return Ok(Security::Loopback) };
+        certs::load(path, &[Role::Admin, Role::Client, Role::Gateway, Role::Controller])
     }
 
     /// The one service address and the one admin address of a cluster that is to be started.

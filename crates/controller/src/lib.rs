@@ -76,5 +76,5 @@ pub use saved::{FORMAT, Saved};
 pub use status::{
     AwaitedStatus, CacheStatus, CopyStatus, DelegationStatus, GenerationStatus, HotStatus,
     KeyspaceStatus, MemberState, MemberStatus, NodeLoad, PartitionStatus, PartitionVerified,
-    STATUS_SCHEMA, Status, StoreStatus, SwitchStatus, VerifyStatus,
+    Protection, STATUS_SCHEMA, Status, StoreStatus, SwitchStatus, VerifyStatus,
 };

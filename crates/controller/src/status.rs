@@ -12,7 +12,7 @@ mod watches;
 pub use form::{
     AwaitedStatus, CacheStatus, CopyStatus, DelegationStatus, GenerationStatus, HotStatus,
     KeyspaceStatus, MemberState, MemberStatus, NodeLoad, PartitionStatus, PartitionVerified,
-    STATUS_SCHEMA, Status, StoreStatus, SwitchStatus, VerifyStatus,
+    Protection, STATUS_SCHEMA, Status, StoreStatus, SwitchStatus, VerifyStatus,
 };
 pub(crate) use view::View;
 pub(crate) use watches::Watches;

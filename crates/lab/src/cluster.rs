@@ -86,6 +86,7 @@ impl Cluster {
             "[cluster]\nseed = {SEED}\n\n{content}\
              [switch]\nservice = \"{service}\"\nadmin = \"{switch_admin}\"\n\
              threads = {switch_threads}\n\n{openflow}\
+             [security]\nopen = true\n\n\
              [controller]\nadmin = \"{admin}\"\ndata = {directory:?}\n"
         );
         for (id, place) in (1..).zip(self.rack.nodes()) {
@@ -164,6 +165,7 @@ mod tests {
     use cluster::{HotPolicy, NodeId};
     use runtime::config::{Config, EngineKind};
     use runtime::disk::MinFreeDisk;
+    use runtime::identity::Security;
     use runtime::memory::MaxMemory;
     use std::net::Ipv6Addr;
 
@@ -186,6 +188,7 @@ mod tests {
             min_free_disk: MinFreeDisk::default(),
             service: service(Plane::User),
             admin: admin(LabHost::Controller),
+            security: Security::Open,
         };
         let caches = 2;
         let rack = Rack { lab: "lab".into(), nodes: NODES_MAX, caches, clients: CLIENTS_MAX };

@@ -281,7 +281,7 @@ impl Cluster {
 
     fn config(&self) -> String {
         let Spec { of_switches, of_controllers, of_nodes, keyspaces, .. } = &self.spec;
-        let mut text = "[cluster]\nseed = 7\n".to_owned();
+        let mut text = "[cluster]\nseed = 7\n[security]\nopen = true\n".to_owned();
         if self.spec.plane.has_content() {
             let prefix = content();
             text.push_str(&format!("\n[content]\nprefix = \"{prefix}\"\nport = {LISTEN}\n"));

@@ -11,6 +11,7 @@
 //! | `GET /v1/record` | a `cluster::SwitchRecord`: what it follows (one switch) |
 //! | `GET /v1/explain?keyspace=ID&match=HEX` | `driver::InKernel` (switch in the kernel) |
 //! | `GET /v1/explain/hot?keyspace=ID&keyhash=HEX` | `switch::HotExplanation`, or null (switch) |
+//! | `GET /v1/audit` | a list of [`AuditEntry`]: who has changed what lately (controller) |
 //! | `GET /v1/status` | `controller::Status` (controller) |
 //! | `GET /v1/map` | `cluster::Map` (controller) |
 //! | `POST /v1/keyspaces` | a `controller::KeyspaceSpec`, answered by `{"id":...}` (controller) |
@@ -30,15 +31,22 @@
 //! A controller that stands by answers 503 to what is about the cluster, and names the `leader` if
 //! it knows it.
 //!
-//! Errors are `{"error": "..."}` in words for people. There is no authentication: the address must
-//! be one that only operators and the controller reach. `doors` says how many are let in.
+//! Errors are `{"error": "..."}` in words for people. Who may ask what stands in `access`; without
+//! certificates everybody may who reaches the address, and it must be one of this machine. `doors`
+//! says how many are let in, and `origin` what the pages of other sites cannot do.
 
+mod access;
+mod audit;
 mod doors;
 mod keyspaces;
 mod order;
+mod origin;
 mod placement;
 mod record;
+mod refusals;
 
+pub use access::{Access, ROUTES, Route};
+pub use audit::{AuditEntry, AuditOutcome};
 pub use keyspaces::Alter;
 pub use placement::{Merge, Move, Split};
 
@@ -49,11 +57,14 @@ use crate::fatal;
 use crate::mailbox::{MailError, blocking};
 use crate::metrics;
 use crate::roles::Roles;
+use access::Rules;
+use audit::{Audit, What, Why};
 use axum::Json;
 use axum::Router;
 use axum::extract::rejection::{JsonRejection, PathRejection, QueryRejection};
 use axum::extract::{DefaultBodyLimit, Path, Query, State};
 use axum::http::{StatusCode, header};
+use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{delete, get, post, put};
 use cluster::{KeyspaceId, Map, Match, NodeId, NodeSpec, PartitionId};
@@ -66,6 +77,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
 use tokio::sync::oneshot;
 
@@ -95,11 +107,16 @@ impl Admin {
             .max_blocking_threads(REQUESTS_AT_ONCE_MAX)
             .build()?;
         let (stop, stopped) = oneshot::channel();
-        let doors = Doors::new();
+        if !roles.security.may_serve_at(at) {
+            let why = format!("{at} is reached from other machines, and there are no certificates");
+            return Err(io::Error::other(why));
+        }
+        let doors = Doors::new(roles.security.clone());
         roles.others.add(doors.source());
         let thread = Builder::new().name("admin".into()).spawn(move || {
             let _guard = fatal::EndOnPanic;
-            let served = runtime.block_on(doors::serve(listener, router(roles), &doors, stopped));
+            let served =
+                runtime.block_on(doors::serve(listener, router(roles, &doors), &doors, stopped));
             if let Err(error) = served {
                 tracing::error!(%error, "the admin server has ended; nothing else is affected");
             }
@@ -129,7 +146,10 @@ impl Drop for Admin {
 /// people; others wait.
 const REQUESTS_AT_ONCE_MAX: usize = 8;
 
-fn router(roles: Roles) -> Router {
+fn router(roles: Roles, doors: &Doors) -> Router {
+    let refusals = Arc::clone(doors.refusals());
+    let certificates = roles.security.credentials().is_some();
+    let rules = Rules { certificates, refusals: Arc::clone(&refusals) };
     let mut router = Router::new();
     if let Some(member) = roles.member() {
         let limit = DefaultBodyLimit::max(ORDER_SIZE_MAX);
@@ -159,11 +179,15 @@ fn router(roles: Roles) -> Router {
         .route("/healthz", get(check_health).with_state(roles.clone()))
         .route("/readyz", get(check_ready).with_state(roles))
         .fallback(|| async { refuse(StatusCode::NOT_FOUND, "no such page here") })
+        .layer(from_fn_with_state(rules, access::check))
+        .layer(from_fn_with_state(refusals, origin::check))
 }
 
 fn controller_router(controller: ControllerHandle) -> Router {
     let limit = DefaultBodyLimit::max(KEYSPACE_SIZE_MAX);
+    let audit = Audit::default();
     Router::new()
+        .route("/v1/audit", get(audit::show).with_state(audit.clone()))
         .route("/v1/status", get(show_status))
         .route("/v1/map", get(show_map))
         .route("/v1/keyspaces", post(create_keyspace).layer(limit))
@@ -183,6 +207,7 @@ fn controller_router(controller: ControllerHandle) -> Router {
         .route("/v1/placement/move", post(move_replica))
         .route("/v1/placement/split", post(split))
         .route("/v1/placement/merge", post(merge))
+        .layer(from_fn_with_state(audit, audit::note))
         .with_state(controller)
 }
 
@@ -411,6 +436,13 @@ async fn change_node(
 }
 
 async fn change(controller: ControllerHandle, change: Change) -> Response {
+    let what = What(change.to_string());
+    let mut response = carry_out(controller, change).await;
+    response.extensions_mut().insert(what);
+    response
+}
+
+async fn carry_out(controller: ControllerHandle, change: Change) -> Response {
     match blocking(move || controller.change(change)).await {
         Ok(()) => Json(json!({})).into_response(),
         Err(RequestError::Unreached(error)) => unreached(error),
@@ -451,5 +483,8 @@ fn unreached(error: MailError) -> Response {
 }
 
 fn refuse(status: StatusCode, error: impl ToString) -> Response {
-    (status, Json(json!({ "error": error.to_string() }))).into_response()
+    let why = error.to_string();
+    let mut response = (status, Json(json!({ "error": why }))).into_response();
+    response.extensions_mut().insert(Why(why));
+    response
 }

@@ -4,6 +4,7 @@ mod check;
 mod content;
 mod form;
 mod openflow;
+mod security;
 #[cfg(test)]
 mod tests;
 
@@ -18,6 +19,7 @@ use cluster::{
 };
 use controller::{ControllerConfig, KeyspaceSpec, LOAD_FLOOR, POLL_INTERVAL, SPLIT_BYTES};
 pub use openflow::{ExitSection, OpenFlowSection};
+pub use security::SecuritySection;
 use serde::Deserialize;
 use std::net::SocketAddr;
 use std::num::NonZero;
@@ -46,6 +48,9 @@ pub struct Config {
     pub content: Option<ContentRouting>,
     /// The controller.
     pub controller: ControllerSection,
+    /// What protects the control plane; without it, it is on this machine alone.
+    #[serde(default)]
+    pub security: Option<SecuritySection>,
     /// Keyspaces that the controller creates when it first has all nodes. Changing one that
     /// exists has no effect.
     #[serde(rename = "keyspace", default)]

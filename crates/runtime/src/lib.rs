@@ -14,6 +14,7 @@ pub mod entropy;
 mod event_loop;
 mod fatal;
 pub mod files;
+pub mod identity;
 pub mod logging;
 mod mailbox;
 pub mod memory;

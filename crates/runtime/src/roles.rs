@@ -1,6 +1,7 @@
 //! What of the cluster runs in this process, as the admin server and the metrics see it.
 
 use crate::driver::{CacheHandle, ControllerHandle, MemberHandle, NodeHandle, SwitchHandle};
+use crate::identity::Security;
 use crate::mailbox::MailError;
 use crate::metrics::Sources;
 use std::sync::Arc;
@@ -19,6 +20,8 @@ pub struct Roles {
     pub controller: Option<ControllerHandle>,
     /// Who else counts things here.
     pub others: Sources,
+    /// What protects the control plane here.
+    pub security: Security,
     /// Whether this process has been asked to end: nothing new is to be sent here.
     pub ending: Arc<AtomicBool>,
 }

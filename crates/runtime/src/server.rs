@@ -2,11 +2,13 @@
 
 mod controllers;
 mod leave;
+mod storage;
 
 pub(crate) use controllers::{map_store_path, open_map_store};
+pub(crate) use storage::Storage;
 
 use crate::admin::Admin;
-use crate::config::{CacheSection, Config, EngineKind, NodeSection, SwitchSection};
+use crate::config::{CacheSection, Config, SwitchSection};
 use crate::disk::{Disk, MinFreeDisk};
 use crate::driver::{
     CacheDriver, CacheLimits, ContentAgent, ContentError, ControllerDriver, ControllerError,
@@ -14,13 +16,11 @@ use crate::driver::{
 };
 use crate::entropy;
 use crate::files::Reserve;
+use crate::identity::IdentityError;
 use crate::net::Socket;
 use crate::roles::Roles;
-use crate::store::{
-    BackendUrl, FjallEngine, MemcachedBackend, OPEN_FILES_MAX, RedisBackend, ShardIdentity,
-    StoreError, SyncPolicy,
-};
-use cluster::{CacheId, Incarnation, NodeId, StoreId};
+use crate::store::{FjallEngine, MemcachedBackend, RedisBackend, ShardIdentity, StoreError};
+use cluster::{CacheId, Incarnation, Member, NodeId, StoreId};
 use node::engine::memory::MemoryEngine;
 use std::io;
 use std::net::{SocketAddr, SocketAddrV6};
@@ -116,6 +116,21 @@ pub enum StartError {
     /// Nobody has said where a switch that speaks OpenFlow connects, or where members are.
     #[error("no OpenFlow switch is described: say [switch.openflow] in the configuration")]
     NoOpenFlow,
+    /// There is no certificate that could be used.
+    #[error(transparent)]
+    Identity(#[from] IdentityError),
+    /// Others could give orders.
+    #[error(
+        "{role} is to listen at {at}, which other machines reach, and nothing says who may give \
+         orders there: make certificates with keyway certs init, or say that the network is \
+         protected by other means (open)"
+    )]
+    Unprotected {
+        /// Whose address.
+        role: String,
+        /// Which.
+        at: SocketAddr,
+    },
     /// The kernel gives no randomness.
     #[error("cannot read random numbers: {0}")]
     Entropy(io::Error),
@@ -191,8 +206,9 @@ impl Server {
         let section = config.switches.get(usize::from(index));
         let section = section.ok_or(StartError::UnknownSwitch(index))?;
         let reserve = Reserve::new(switch_files(section.threads));
+        let security = config.security_of(Member::Switch(index))?;
         let driver = open(section)?;
-        let roles = Roles { switch: Some(driver.handle()), ..Roles::default() };
+        let roles = Roles { switch: Some(driver.handle()), security, ..Roles::default() };
         let admin = open_admin("switch", section.admin, roles.clone())?;
         let service = driver.service();
         tracing::info!(switch = index, %service, admin = %admin.local(), "switch started");
@@ -228,6 +244,7 @@ impl Server {
         rate: Option<NonZero<u32>>,
     ) -> Result<Self, StartError> {
         let section = config.node(id).ok_or(StartError::UnknownNode(id))?;
+        let security = config.security_of(Member::Node(id))?;
         let storage = Storage::of(section);
         let reserve = Reserve::new(storage.files(section.shards));
         let sockets = match (config.content, section.listen) {
@@ -238,7 +255,7 @@ impl Server {
         let limits = NodeLimits { rate, memory };
         let disk = storage.disk(section.min_free_disk)?;
         let driver = open_node(id, sockets, &storage, limits, disk.as_ref())?;
-        let roles = Roles { nodes: vec![driver.handle()], ..Roles::default() };
+        let roles = Roles { nodes: vec![driver.handle()], security, ..Roles::default() };
         let admin = open_admin("node", section.admin, roles.clone())?;
         let listen = section.listen;
         tracing::info!(node = %id, %listen, admin = %admin.local(), "node started");
@@ -253,6 +270,7 @@ impl Server {
     pub fn start_cache(config: &Config, id: CacheId) -> Result<Self, StartError> {
         let section = config.cache(id).ok_or(StartError::UnknownCache(id))?;
         let CacheSection { listen, shards, admin, .. } = *section;
+        let security = config.security_of(Member::Cache(id))?;
         let reserve = Reserve::new(FILES_OF_THREAD * u64::from(shards));
         let role = || format!("cache {id}");
         let sockets = match (config.content, listen) {
@@ -260,7 +278,7 @@ impl Server {
             (_, at) => open_sockets(role(), at, shards)?,
         };
         let driver = open_cache(id, sockets, section.limits())?;
-        let roles = Roles { caches: vec![driver.handle()], ..Roles::default() };
+        let roles = Roles { caches: vec![driver.handle()], security, ..Roles::default() };
         let admin = open_admin("cache", admin, roles.clone())?;
         tracing::info!(cache = %id, %listen, admin = %admin.local(), "cache started");
         Ok(Self { admin, _driver: Driver::Cache(driver), roles, _reserve: reserve })
@@ -284,8 +302,10 @@ impl Server {
         &self.roles
     }
 
-    /// Loads anew what can be loaded while it runs: the switch's program in the kernel.
+    /// Loads anew what can be loaded while it runs: the certificate, and the switch's program in the
+    /// kernel if there is one.
     pub fn reload(&self) {
+        self.roles.security.reload();
         let Some(switch) = &self.roles.switch else { return };
         match switch.reload() {
             Ok(()) => tracing::info!("the switch in the kernel was loaded anew"),
@@ -299,70 +319,8 @@ impl Server {
     }
 }
 
-/// What a node stores in.
-#[derive(Clone, Debug)]
-pub(crate) enum Storage {
-    /// Main memory.
-    Memory,
-    /// fjall, a directory below this one for each shard.
-    Fjall(PathBuf, SyncPolicy),
-    /// A Redis, the same for all shards.
-    Redis(BackendUrl, SyncPolicy),
-    /// A memcached, the same for all shards.
-    Memcached(BackendUrl),
-}
-
-impl Storage {
-    fn of(section: &NodeSection) -> Self {
-        let NodeSection { engine, data, backend, sync, .. } = section;
-        Self::new(*engine, data.clone(), backend.clone(), *sync)
-    }
-
-    /// The disk that it writes to, if it does.
-    pub(crate) fn disk(&self, floor: MinFreeDisk) -> Result<Option<Disk>, StartError> {
-        match self {
-            Self::Fjall(data, _) => open_disk(data, floor).map(Some),
-            Self::Memory | Self::Redis(..) | Self::Memcached(_) => Ok(None),
-        }
-    }
-
-    /// What a checked configuration asks for: it has a directory for every fjall, and a backend for
-    /// whatever needs one.
-    pub(crate) fn new(
-        engine: EngineKind,
-        data: Option<PathBuf>,
-        backend: Option<BackendUrl>,
-        sync: SyncPolicy,
-    ) -> Self {
-        match (engine, data, backend) {
-            (EngineKind::Fjall, Some(data), _) => Self::Fjall(data, sync),
-            (EngineKind::Redis, _, Some(backend)) => Self::Redis(backend, sync),
-            (EngineKind::Memcached, _, Some(backend)) => Self::Memcached(backend),
-            (
-                EngineKind::Memory | EngineKind::Fjall | EngineKind::Redis | EngineKind::Memcached,
-                ..,
-            ) => Self::Memory,
-        }
-    }
-
-    /// Descriptors that a node of so many shards needs at most.
-    pub(crate) fn files(&self, shards: u16) -> u64 {
-        let store = match self {
-            Self::Memory => 0,
-            Self::Fjall(..) => FILES_OF_FJALL,
-            Self::Redis(..) | Self::Memcached(_) => FILES_OF_BACKEND,
-        };
-        u64::from(shards) * (FILES_OF_THREAD + store)
-    }
-}
-
 /// Descriptors of a thread that has a socket: the socket, what it waits with, what wakes it.
 pub(crate) const FILES_OF_THREAD: u64 = 4;
-/// Descriptors of a shard's fjall: those that it keeps open, journals, the lock, and what flushes
-/// and compactions open meanwhile.
-const FILES_OF_FJALL: u64 = OPEN_FILES_MAX as u64 + 24;
-/// Descriptors of a shard's connection to a backend: while it connects anew there are two.
-const FILES_OF_BACKEND: u64 = 6;
 /// Descriptors of what reaches a member, in this process or over the network: an agent with its
 /// connections, or two runtimes.
 const FILES_OF_LINE: u64 = 6;
@@ -492,9 +450,9 @@ fn draw_incarnation() -> Result<Incarnation, StartError> {
 }
 
 pub(crate) fn open_admin(role: &str, at: SocketAddr, roles: Roles) -> Result<Admin, StartError> {
-    Admin::start(at, roles).map_err(|why| StartError::Bind {
-        role: format!("the admin server of the {role}"),
-        at,
-        why,
-    })
+    let role = format!("the admin server of the {role}");
+    if !roles.security.may_serve_at(at) {
+        return Err(StartError::Unprotected { role, at });
+    }
+    Admin::start(at, roles).map_err(|why| StartError::Bind { role, at, why })
 }

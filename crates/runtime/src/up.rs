@@ -20,6 +20,7 @@ use crate::driver::{
 };
 use crate::entropy;
 use crate::files::Reserve;
+use crate::identity::Security;
 use crate::mailbox::MailError;
 use crate::memory::MaxMemory;
 use crate::metrics::Sources;
@@ -73,6 +74,8 @@ pub struct UpOptions {
     pub service: SocketAddr,
     /// TCP address of the admin server; port 0 for any.
     pub admin: SocketAddr,
+    /// What protects the admin server.
+    pub security: Security,
 }
 
 /// The hash keyspace that every embedded cluster has.
@@ -180,12 +183,14 @@ impl Embedded {
             caches: caches.iter().map(CacheDriver::handle).collect(),
             controller: None,
             others: Sources::default(),
+            security: options.security.clone(),
             ..Roles::default()
         };
         let role = "the controller".to_owned();
         let members = members(&roles).map_err(|why| StartError::Thread { role, why })?;
         let keyspaces = keyspaces(options);
-        let plan = ControllerPlan { config, keyspaces, members };
+        let plan =
+            ControllerPlan { config, keyspaces, members, security: options.security.clone() };
         let controller = ControllerDriver::start(plan, store).map_err(StartError::from)?;
         let roles = Roles { controller: Some(controller.handle()), ..roles };
         let admin = open_admin("cluster", options.admin, roles.clone())?;
@@ -245,6 +250,7 @@ impl UpOptions {
             min_free_disk: MinFreeDisk::default(),
             service: any,
             admin: any,
+            security: Security::Loopback,
         }
     }
 
@@ -307,6 +313,14 @@ impl UpOptions {
             found.push(format!("{} caches: choose up to {}", self.caches, wire::CACHES_MAX));
         }
         found.extend(self.backend_problem());
+        if !self.security.may_serve_at(self.admin) {
+            found.push(format!(
+                "the admin address {} is reached from other machines: name a certificate with \
+                 --certs (keyway certs init --dir ./certs makes one), or say --open if the \
+                 network is protected by other means",
+                self.admin
+            ));
+        }
         if self.service.ip().is_unspecified() {
             found.push(format!(
                 "{} is a wildcard: name the one address that clients send to",

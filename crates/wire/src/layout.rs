@@ -4619,6 +4619,14 @@ pub mod metric {
         labels: &["why"],
         help: "Connections to the admin server that were refused, or ended to make way for others (full), and those that took too long with a request or without one (slow).",
     };
+    /// Who was refused at the admin server: connections without a good certificate (certificate) or without TLS (handshake), requests that show no certificate (anonymous), whose role may not ask that (role), or that another site's page has sent (origin).
+    pub const ADMIN_REFUSED: Metric = Metric {
+        name: "keyway_admin_refused",
+        kind: Kind::Counter,
+        unit: None,
+        labels: &["why"],
+        help: "Who was refused at the admin server: connections without a good certificate (certificate) or without TLS (handshake), requests that show no certificate (anonymous), whose role may not ask that (role), or that another site's page has sent (origin).",
+    };
     /// Descriptors that the process has open: files, sockets and the like.
     pub const FILES_OPEN: Metric = Metric {
         name: "keyway_files_open",

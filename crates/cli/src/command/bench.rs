@@ -16,6 +16,7 @@ use console::parse;
 use console::shared::Shared;
 use controller::KeyspaceSpec;
 use experiments::versus::Versus;
+use runtime::identity::Security;
 use runtime::up::Embedded;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -149,10 +150,11 @@ impl Load {
         &self,
         services: &[SocketAddr],
         admins: &[SocketAddr],
+        security: &Security,
     ) -> Result<Coordinating, Failure> {
-        let map = || Admin::new(admins, READY_WAIT_MAX).map();
+        let map = || Admin::with(admins, READY_WAIT_MAX, security).map();
         let directory = || -> Result<_, Failure> {
-            let admin = Admin::new(admins, READY_WAIT_MAX);
+            let admin = Admin::with(admins, READY_WAIT_MAX, security);
             Ok(Directory::kept_new(map()?, move || admin.map().ok()))
         };
         let coordination = match (self.multigets, self.coordination) {
@@ -195,7 +197,9 @@ impl Args {
             .as_ref()
             .map_or_else(|| shared.admins.clone(), |cluster| vec![cluster.admin()]);
         let mut plan = self.load.plan(services, name, shared.timeout)?;
-        let (coordination, _coordinators) = self.load.coordinating(&plan.services, &admins)?;
+        let security = if self.embedded { Security::Loopback } else { shared.security()? };
+        let (coordination, _coordinators) =
+            self.load.coordinating(&plan.services, &admins, &security)?;
         plan.coordination = coordination;
         if !shared.json {
             out::line(&plan.parameters().text())?;
@@ -239,7 +243,7 @@ impl Args {
     /// A cluster with a keyspace for this benchmark's keys: in order if it scans them.
     fn start(&self) -> Result<Embedded, Failure> {
         let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-        let embedded = up::start(&self.size.options(any, any)?)?;
+        let embedded = up::start(&self.size.options(any, any, Security::Loopback)?)?;
         let partitions = self.size.partitions;
         let (kind, splits) = if self.load.mix().scans() {
             let kind = KeyspaceKind::Range { prefix: PREFIX.as_bytes().to_vec() };

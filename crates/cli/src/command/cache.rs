@@ -51,7 +51,7 @@ enum Command {
 impl Args {
     pub(crate) fn run(mut self, shared: &Shared) -> Result<Verdict, Failure> {
         if let Some(Command::List) = self.command.take() {
-            return list(&Admin::new(&shared.admins, shared.timeout).status()?, shared);
+            return list(&Admin::of(shared, shared.timeout)?.status()?, shared);
         }
         let Some(id) = self.id.map(CacheId) else { return Err(Failure::usage("say --id ID")) };
         self.role.run(

@@ -1,6 +1,7 @@
-//! `keyway cluster`: nodes that come, go and stay, when copies run, whether replicas agree, and
-//! what may be restarted.
+//! `keyway cluster`: nodes that come, go and stay, when copies run, whether replicas agree, what
+//! may be restarted, and who has changed something.
 
+mod audit;
 mod upgrade_check;
 mod verify;
 
@@ -78,6 +79,7 @@ Examples:
     ResumeCopies,
     Verify(verify::Args),
     UpgradeCheck(upgrade_check::Args),
+    Audit(audit::Args),
 }
 
 /// Make a node known, which is then given its share of the partitions.
@@ -105,10 +107,11 @@ struct AddNode {
 
 impl Args {
     pub(crate) fn run(self, shared: &Shared) -> Result<Verdict, Failure> {
-        let admin = Admin::new(&shared.admins, shared.timeout);
+        let admin = Admin::of(shared, shared.timeout)?;
         let done = match self.command {
             Command::Verify(args) => return args.run(&admin, shared),
             Command::UpgradeCheck(args) => return args.run(&admin, shared),
+            Command::Audit(args) => return args.run(&admin, shared),
             Command::AddNode(AddNode { id, listen, shards, control }) => {
                 admin.add_node(&NewNode { id, listen, shards, control })?;
                 format!("node {id} is known; it is given partitions once it answers at {control}")

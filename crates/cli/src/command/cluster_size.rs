@@ -4,6 +4,7 @@ use clap::ValueEnum;
 use console::exit::Failure;
 use runtime::config::EngineKind;
 use runtime::disk::MinFreeDisk;
+use runtime::identity::Security;
 use runtime::memory::MaxMemory;
 use runtime::store::{BackendUrl, SyncPolicy};
 use runtime::up::UpOptions;
@@ -111,8 +112,10 @@ impl ClusterSize {
         &self,
         service: SocketAddr,
         admin: SocketAddr,
+        security: Security,
     ) -> Result<UpOptions, Failure> {
         Ok(UpOptions {
+            security,
             nodes: self.nodes,
             caches: self.caches,
             replicas: self.replicas,

@@ -8,7 +8,7 @@ use crate::command::status::kind;
 use crate::command::switch::Plane;
 use anyhow::anyhow;
 use cluster::{CacheId, Keyspace, KeyspaceKind, Map, NodeId};
-use console::admin::{self, Admin};
+use console::admin::{Admin, SwitchAdmin};
 use console::answer::Answer;
 use console::bytes::{self, Style};
 use console::exit::{Failure, Verdict};
@@ -58,7 +58,7 @@ impl Args {
     pub(crate) fn run(self, shared: &Shared) -> Result<Verdict, Failure> {
         let key = bytes::key(&self.key, self.hex)?;
         let style = Style { hex: self.hex };
-        let admin = Admin::new(&shared.admins, shared.timeout);
+        let admin = Admin::of(shared, shared.timeout)?;
         let map = admin.map()?;
         let name = &shared.keyspace;
         let Some(keyspace) = map.keyspace(name) else {
@@ -78,7 +78,7 @@ impl Args {
             Plane::User | Plane::Routes | Plane::OpenFlow => None,
             Plane::Xdp => {
                 let switch = self.switch.unwrap_or(USUAL_SWITCH);
-                Some(admin::in_kernel(switch, shared.timeout, keyspace.id, at)?)
+                Some(SwitchAdmin::new(switch, shared)?.in_kernel(keyspace.id, at)?)
             }
         };
         let hot = self.ask_hot(shared, keyspace, keyspace.keyhash(&key))?;
@@ -112,8 +112,9 @@ impl Args {
     /// The cache that a switch sends reads of a key to; none if no switch says so.
     fn ask_cache(&self, shared: &Shared, keyspace: &Keyspace, keyhash: u64) -> Option<CacheId> {
         let switches = self.switch.iter().chain(&shared.admins);
-        let ask =
-            |at: &SocketAddr| admin::cache_of_key(*at, shared.timeout, keyspace.id, keyhash).ok();
+        let ask = |at: &SocketAddr| {
+            SwitchAdmin::new(*at, shared).ok()?.cache_of_key(keyspace.id, keyhash).ok()
+        };
         switches.take(if self.switch.is_some() { 1 } else { usize::MAX }).find_map(ask).flatten()
     }
 
@@ -125,7 +126,7 @@ impl Args {
         keyspace: &Keyspace,
         keyhash: u64,
     ) -> Result<Option<Known>, Failure> {
-        let ask = |switch| admin::hot_key(switch, shared.timeout, keyspace.id, keyhash).map(Known);
+        let ask = |at| SwitchAdmin::new(at, shared)?.hot_key(keyspace.id, keyhash).map(Known);
         let named = self.switch.or((self.plane == Plane::Xdp).then_some(USUAL_SWITCH));
         match named {
             Some(switch) => ask(switch).map(Some),

@@ -6,6 +6,7 @@ use anyhow::Context;
 use bytes::Bytes;
 use console::admin::Admin;
 use console::answer::Answer;
+use console::certs::{self, Role};
 use console::connect;
 use console::exit::{Failure, Verdict};
 use console::logs::Logs;
@@ -21,6 +22,7 @@ use gateway::{
 };
 use lab::process::pause;
 use runtime::admin::Admin as AdminServer;
+use runtime::identity::Security;
 use runtime::roles::Roles;
 use runtime::signals::{HAND_OVER, Signals};
 use std::net::SocketAddr;
@@ -38,6 +40,7 @@ Examples:
   redis-cli get greeting                                        in another shell
   keyway gateway --listen 127.0.0.1:0 --json                    for scripts and tests
   keyway gateway --metrics 127.0.0.1:9121                       for Prometheus
+  keyway gateway --metrics 10.0.0.1:9121 --certs ./certs        with a gateway's certificate
   keyway gateway --listen 10.0.0.1:6379 --password-file secret
   keyway gateway --listen 10.0.0.1:6379 --acl-file users.acl --tls-cert a.pem --tls-key a.key")]
 pub(crate) struct Args {
@@ -45,10 +48,14 @@ pub(crate) struct Args {
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:6379")]
     #[arg(value_parser = parse::address)]
     listen: SocketAddr,
-    /// Where /metrics and /healthz are served over HTTP; port 0 for any. For operators only: nobody
-    /// is asked for a password.
+    /// Where /metrics and /healthz are served; port 0 for any. Beyond loopback with --certs, as the
+    /// admin servers of other roles, or with --open.
     #[arg(long, value_name = "HOST:PORT", value_parser = parse::address)]
     metrics: Option<SocketAddr>,
+    /// Serve --metrics over plain HTTP to everybody who reaches it: the network is protected by
+    /// other means.
+    #[arg(long, conflicts_with = "certs")]
+    open: bool,
     #[command(flatten)]
     rules: Rules,
     #[command(flatten)]
@@ -105,12 +112,21 @@ impl Args {
         self.logs.start("warn")?;
         // Before any thread is started, so that none of them takes the signal.
         let signals = Signals::hold().context("cannot hold signals back")?;
-        let status = Admin::new(&shared.admins, shared.timeout).status();
+        let security = security(shared, Role::Gateway, self.open)?;
+        if let Some(at) = self.metrics.filter(|at| !security.may_serve_at(*at)) {
+            return Err(Failure::usage(format!(
+                "--metrics {at} is reached from other machines: name a certificate with --certs \
+                 (keyway certs issue gateway NAME makes one), or say --open if the network is \
+                 protected by other means"
+            )));
+        }
+        let controllers = |wait| Admin::with(&shared.admins, wait, &security);
+        let status = controllers(shared.timeout).status();
         if let Err(failure) = &status {
             note!("keyway: replicas unknown, WAIT answers 0: {}", failure.message());
         }
         let hot = |keyspace: String| {
-            let admin = Admin::new(&shared.admins, HOT_WAIT_MAX);
+            let admin = controllers(HOT_WAIT_MAX);
             let ask = move || {
                 let status = admin.status().map_err(|failure| failure.message())?;
                 Ok(hot_keys(&status, &keyspace))
@@ -120,7 +136,7 @@ impl Args {
         let known = Known { status: status.as_ref().ok(), hot: &hot };
         let options = self.rules.options(shared, shared.services.clone(), known, self.listen)?;
         let gateway = start(options, shared)?;
-        let roles = Roles::default();
+        let roles = Roles { security: security.clone(), ..Roles::default() };
         let server = self.metrics.map(|at| serve_metrics(at, &gateway, &roles)).transpose()?;
         let listen = gateway.local();
         if shared.json {
@@ -266,6 +282,16 @@ pub(crate) fn hot_keys(status: &Status, keyspace: &str) -> Vec<HotKey> {
         copies: it.generation.map_or(0, |stay| stay.readers),
     };
     of_keyspace.map(key).collect()
+}
+
+/// The certificate that a process shows which this command starts, and asks others for one; or
+/// that it asks nobody, of this machine or of any.
+pub(crate) fn security(shared: &Shared, role: Role, open: bool) -> Result<Security, Failure> {
+    match &shared.certs {
+        Some(path) => certs::load(path, &[role]),
+        None if open => Ok(Security::Open),
+        None => Ok(Security::Loopback),
+    }
 }
 
 /// How long a gateway that is asked to end says so at `/readyz` before it closes connections.

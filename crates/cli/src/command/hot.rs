@@ -74,7 +74,7 @@ struct Key {
 
 impl Args {
     pub(crate) fn run(self, shared: &Shared) -> Result<Verdict, Failure> {
-        let admin = Admin::new(&shared.admins, shared.timeout);
+        let admin = Admin::of(shared, shared.timeout)?;
         match self.command {
             Command::List => list(&admin.status()?, shared),
             Command::Pin(key) => key.wish(&admin, shared, "pin"),

@@ -95,7 +95,7 @@ struct Create {
 
 impl Args {
     pub(crate) fn run(self, shared: &Shared) -> Result<Verdict, Failure> {
-        let admin = Admin::new(&shared.admins, shared.timeout);
+        let admin = Admin::of(shared, shared.timeout)?;
         match self.command {
             Command::List => list(&admin, shared),
             Command::Create(create) => create.run(&admin, shared),

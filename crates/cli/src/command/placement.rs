@@ -112,7 +112,7 @@ enum Command {
 
 impl Args {
     pub(crate) fn run(self, shared: &Shared) -> Result<Verdict, Failure> {
-        let admin = Admin::new(&shared.admins, shared.timeout);
+        let admin = Admin::of(shared, shared.timeout)?;
         match self.command {
             Command::Show => show(&admin.status()?, shared),
             Command::Plan => plan(&admin.status()?, shared),

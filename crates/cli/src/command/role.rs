@@ -56,6 +56,7 @@ impl Role {
         }
         self.logs.start("info")?;
         private_files();
+        let reloads = reloads || config.security.as_ref().is_some_and(|it| !it.open);
         let hold = if reloads { Signals::hold_with_reload } else { Signals::hold };
         let signals = hold().context("cannot hold signals back")?;
         let server = start(&config).map_err(|error| Failure::Other(error.into()))?;
@@ -65,7 +66,8 @@ impl Role {
             answer.with("pid", std::process::id()).print()?;
         } else {
             let state = if server.stands_by() { "stands by" } else { "ready" };
-            out::line(&format!("{name} {state}, admin server at http://{}", server.admin()))?;
+            let scheme = server.roles().security.scheme();
+            out::line(&format!("{name} {state}, admin server at {scheme}://{}", server.admin()))?;
         }
         let signal = loop {
             match signals.wait().context("cannot wait for signals")? {

@@ -9,7 +9,8 @@ use console::exit::{Failure, Verdict};
 use console::out::{self, Tone, paint};
 use console::shared::Shared;
 use controller::{
-    CacheStatus, CopyStatus, Decision, KeyspaceStatus, NodeLoad, Status, StoreStatus, VerifyStatus,
+    CacheStatus, CopyStatus, Decision, KeyspaceStatus, NodeLoad, Protection, Status, StoreStatus,
+    VerifyStatus,
 };
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -36,7 +37,7 @@ pub(crate) struct Args {
 
 impl Args {
     pub(crate) fn run(self, shared: &Shared) -> Result<Verdict, Failure> {
-        let admin = Admin::new(&shared.admins, shared.timeout);
+        let admin = Admin::of(shared, shared.timeout)?;
         if self.watch {
             loop {
                 let text = match admin.status().and_then(|it| self.text(&it, &admin, shared)) {
@@ -98,6 +99,7 @@ fn describe(
     for at in silent {
         text.push_str(&format!("          the controller at {at} does not answer\n"));
     }
+    text.push_str(&format!("security  {}\n", security(status.security)));
     text.push_str(&format!("writes    {}\n", kept(&status.load)));
     if let Some(process) = process {
         text.push_str(&format!("process   {}\n", process.line()));
@@ -145,6 +147,15 @@ fn leader(status: &Status) -> String {
         _ => format!("{at}, which answered {} ms ago", silent_ms.unwrap_or_default()),
     };
     format!("term {}; the map is kept in {place}", status.term)
+}
+
+/// What protects the control plane.
+fn security(protection: Protection) -> &'static str {
+    match protection {
+        Protection::MutualTls => "mutual TLS",
+        Protection::Open => "open: whoever reaches the controller can change the cluster",
+        Protection::Loopback => "open (loopback only)",
+    }
 }
 
 /// What acknowledged writes are safe from on all nodes, as far as each has said so.

@@ -45,7 +45,7 @@ fn interval(text: &str) -> Result<Duration, String> {
 
 impl Args {
     pub(crate) fn run(self, shared: &Shared) -> Result<Verdict, Failure> {
-        let admin = Admin::new(&shared.admins, shared.timeout);
+        let admin = Admin::of(shared, shared.timeout)?;
         let live = !self.once && !shared.json && out::is_terminal();
         if live {
             screen::run(|| admin.status(), self.interval)?;

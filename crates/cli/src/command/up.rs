@@ -8,6 +8,7 @@ use ::gateway::{Gateway, HotKeys};
 use anyhow::{Context, anyhow};
 use cluster::Map;
 use console::answer::Answer;
+use console::certs::Role;
 use console::exit::{Failure, Verdict};
 use console::logs::Logs;
 use console::note;
@@ -34,6 +35,7 @@ Examples:
   keyway up --nodes 1 --replicas 1 --engine redis --backend redis://127.0.0.1:6379 --data ./data
   keyway up --nodes 3 --replicas 2 --service 127.0.0.1:9900 --admin 127.0.0.1:9980
   keyway up --redis 127.0.0.1:6379
+  keyway up --admin 10.0.0.1:7780 --certs ./certs
   keyway up --json --service 127.0.0.1:0 --admin 127.0.0.1:0     for scripts and tests")]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -42,6 +44,10 @@ pub(crate) struct Args {
     /// has port 0.
     #[arg(long, value_name = "HOST:PORT", value_parser = redis)]
     redis: Option<Redis>,
+    /// Serve at an --admin address that other machines reach, and ask for no certificates: the
+    /// network is protected by other means.
+    #[arg(long, conflicts_with = "certs")]
+    open: bool,
     #[command(flatten)]
     rules: gateway::Rules,
     #[command(flatten)]
@@ -71,7 +77,8 @@ impl Args {
         let signals = Signals::hold().context("cannot hold signals back")?;
         // What is kept is for its owner.
         private_files();
-        let options = self.size.options(service_wanted, admin)?;
+        let security = gateway::security(shared, Role::Controller, self.open)?;
+        let options = self.size.options(service_wanted, admin, security)?;
         let embedded = start(&options)?;
         let controller = embedded.roles().controller.clone();
         let controller = controller.ok_or_else(|| anyhow!("the cluster has no controller"))?;

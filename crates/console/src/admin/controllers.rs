@@ -1,19 +1,14 @@
 //! Who of several controllers leads. All are asked at once, so that one that is there and says
 //! nothing keeps no command waiting.
 
+use super::asker::Asker;
 use runtime::clock::Clock;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::Duration;
-use ureq::Agent;
 use ureq::http::StatusCode;
-
-/// Where to ask a role for this.
-pub(super) fn url(at: SocketAddr, path: &str) -> String {
-    format!("http://{at}{path}")
-}
 
 /// What was found out of several controllers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -43,8 +38,8 @@ enum Position {
 }
 
 /// Waits until one of these leads, or all have said that they do not.
-pub(super) fn find(agent: &Agent, all: &[SocketAddr], wait: Duration) -> Found {
-    let heard = hear(agent, all, wait, |position| position == Position::Leads);
+pub(super) fn find(asker: &Asker, all: &[SocketAddr], wait: Duration) -> Found {
+    let heard = hear(asker, all, wait, |position| position == Position::Leads);
     let leads = heard.iter().find(|(_, position)| **position == Position::Leads);
     let leader = leads.map(|(at, _)| *at);
     // Who had not answered when the leader did may do so yet.
@@ -53,8 +48,8 @@ pub(super) fn find(agent: &Agent, all: &[SocketAddr], wait: Duration) -> Found {
 }
 
 /// Waits until all of these have answered.
-pub(super) fn others(agent: &Agent, all: &[SocketAddr], wait: Duration) -> Others {
-    let heard = hear(agent, all, wait, |_| false);
+pub(super) fn others(asker: &Asker, all: &[SocketAddr], wait: Duration) -> Others {
+    let heard = hear(asker, all, wait, |_| false);
     let is = |at: &SocketAddr| heard.get(at).copied().unwrap_or(Position::Away);
     Others {
         standing_by: all.iter().filter(|at| is(at) == Position::StandsBy).count(),
@@ -65,12 +60,12 @@ pub(super) fn others(agent: &Agent, all: &[SocketAddr], wait: Duration) -> Other
 /// What these say they are, until all have answered, one has answered what is enough, or time is
 /// over.
 fn hear(
-    agent: &Agent,
+    asker: &Asker,
     all: &[SocketAddr],
     wait: Duration,
     is_enough: impl Fn(Position) -> bool,
 ) -> BTreeMap<SocketAddr, Position> {
-    let answers = ask(agent, all);
+    let answers = ask(asker, all);
     let mut heard = BTreeMap::new();
     let mut clock = Clock::new();
     let give_up = clock.now() + wait;
@@ -86,18 +81,18 @@ fn hear(
 
 /// Asks all of them what they are, again and again until nobody listens: while one is silent,
 /// another one may come to lead.
-fn ask(agent: &Agent, all: &[SocketAddr]) -> Receiver<(SocketAddr, Position)> {
+fn ask(asker: &Asker, all: &[SocketAddr]) -> Receiver<(SocketAddr, Position)> {
     let (sender, answers) = channel();
     for at in all {
-        let (agent, at, sender) = (agent.clone(), *at, sender.clone());
-        thread::spawn(move || ask_one(&agent, at, &sender));
+        let (asker, at, sender) = (asker.clone(), *at, sender.clone());
+        thread::spawn(move || ask_one(&asker, at, &sender));
     }
     answers
 }
 
-fn ask_one(agent: &Agent, at: SocketAddr, answers: &Sender<(SocketAddr, Position)>) {
+fn ask_one(asker: &Asker, at: SocketAddr, answers: &Sender<(SocketAddr, Position)>) {
     loop {
-        let position = match agent.head(url(at, "/v1/status")).call() {
+        let position = match asker.agent.head(asker.url(at, "/v1/status")).call() {
             Ok(answer) if answer.status().is_success() => Position::Leads,
             Ok(answer) if answer.status() == StatusCode::SERVICE_UNAVAILABLE => Position::StandsBy,
             Ok(_) | Err(_) => Position::Away,

@@ -15,6 +15,19 @@ use wire::{DelegationId, Revision};
 /// goes or means something else; fields may come at any time.
 pub const STATUS_SCHEMA: u32 = 1;
 
+/// What protects a control plane: orders, and what operators ask for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Protection {
+    /// Certificates, under TLS, at both ends of every connection.
+    MutualTls,
+    /// Nothing: the network must not let others in.
+    #[default]
+    Open,
+    /// Nothing, and it listens on this machine only.
+    Loopback,
+}
+
 /// Everything at one moment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Status {
@@ -33,6 +46,9 @@ pub struct Status {
     /// Where it keeps the map.
     #[serde(default)]
     pub store: StoreStatus,
+    /// What protects the control plane.
+    #[serde(default)]
+    pub security: Protection,
     /// What keeps the controller from deciding, if anything does: a full disk.
     #[serde(default)]
     pub trouble: Option<String>,

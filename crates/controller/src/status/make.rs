@@ -2,8 +2,8 @@
 
 use super::copies::copies;
 use super::form::{
-    KeyspaceStatus, MemberState, MemberStatus, NodeLoad, PartitionStatus, STATUS_SCHEMA, Status,
-    StoreStatus,
+    KeyspaceStatus, MemberState, MemberStatus, NodeLoad, PartitionStatus, Protection,
+    STATUS_SCHEMA, Status, StoreStatus,
 };
 use super::hot::hot;
 use super::members::member_status;
@@ -40,6 +40,7 @@ fn make(view: &View<'_>) -> Status {
         term: view.state.term,
         // Whoever has it knows.
         store: StoreStatus::default(),
+        security: Protection::default(),
         trouble: None,
         at_ms: view.now.unix_ms(),
         cluster: map.cluster,

@@ -44,7 +44,7 @@ impl Args {
             let why = "--listen: nodes answer to this address, so it must be one of this host";
             return Err(Failure::usage(why));
         }
-        let admin = Admin::new(&shared.admins, MAP_WAIT_MAX);
+        let admin = Admin::of(shared, MAP_WAIT_MAX)?;
         let map = admin.map()?;
         let socket = Socket::bind(self.listen).context("cannot open a socket")?;
         let directory = Directory::kept_new(map, move || admin.map().ok());

@@ -5,7 +5,9 @@
 //! anything first. So those who open connections and leave it at that keep nobody out, least of all
 //! the controller, whose connections have places of their own.
 
+use super::refusals::{Refusals, Refused};
 use crate::files::{self, Reserve};
+use crate::identity::{Peer, Role, Security, identity_of};
 use crate::metrics::{Sample, Samples, Source};
 use axum::Router;
 use axum::body::Body;
@@ -18,13 +20,16 @@ use hyper_util::service::TowerToHyperService;
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::io;
+use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Notify, oneshot};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
+use tokio_rustls::TlsAcceptor;
 use wire::layout::metric;
 
 /// Connections of an admin server, those of controllers aside. They are of people, scrapers and
@@ -37,6 +42,8 @@ const CONNECTIONS_SHARE: u64 = 8;
 /// Connections by which orders come, and alerts go: two controllers have two each, and a few more
 /// are of controllers that have just ended.
 const CONTROL_CONNECTIONS_MAX: usize = 16;
+/// How long a TLS handshake may take: it is two packets each way.
+const HANDSHAKE_TIME_MAX: Duration = Duration::from_secs(5);
 /// How long a connection may go without a whole head of a request.
 const HEAD_TIME_MAX: Duration = Duration::from_secs(20);
 /// How long a connection may go without a request that is worked on, the time to take the last
@@ -57,6 +64,9 @@ pub(super) struct Doors {
     turned_away: AtomicU64,
     /// Connections that were ended because they took too long.
     slow: AtomicU64,
+    /// What is shown to those who come, and asked of them.
+    security: Security,
+    refusals: Arc<Refusals>,
     _reserve: Reserve,
 }
 
@@ -87,7 +97,7 @@ enum Kind {
 }
 
 impl Doors {
-    pub(super) fn new() -> Arc<Self> {
+    pub(super) fn new(security: Security) -> Arc<Self> {
         let share = usize::try_from(files::left() / CONNECTIONS_SHARE).unwrap_or(usize::MAX);
         let most = share.clamp(CONNECTIONS_MIN, CONNECTIONS_MAX);
         let reserved = u64::try_from(most + CONTROL_CONNECTIONS_MAX).unwrap_or(u64::MAX);
@@ -96,8 +106,15 @@ impl Doors {
             places: Mutex::default(),
             turned_away: AtomicU64::new(0),
             slow: AtomicU64::new(0),
+            security,
+            refusals: Arc::default(),
             _reserve: Reserve::new(reserved),
         })
+    }
+
+    /// Where it is counted who was refused, here and later.
+    pub(super) fn refusals(&self) -> &Arc<Refusals> {
+        &self.refusals
     }
 
     /// Tells what is counted here as long as this is there.
@@ -124,6 +141,7 @@ impl Doors {
         let away = [("full", &self.turned_away), ("slow", &self.slow)];
         let away = away.map(|(why, count)| Sample::labelled([why], count.load(Ordering::Relaxed)));
         samples.add(&metric::ADMIN_TURNED_AWAY, away);
+        self.refusals.fill(samples);
         samples.add(&metric::FILES_OPEN, [Sample::plain(files::open())]);
         samples.add(&metric::FILES_RESERVED, [Sample::plain(files::reserved())]);
         samples.add(&metric::FILES_MAX, [Sample::plain(files::limit())]);
@@ -235,7 +253,7 @@ pub(super) async fn serve(
             _ = &mut stopped => return Ok(()),
         };
         match accepted {
-            Ok((stream, _)) => let_in(doors, stream, router.clone()),
+            Ok((stream, address)) => let_in(doors, stream, address, router.clone()),
             Err(error) => {
                 // Said once, for it is tried again many times a second.
                 if !failed {
@@ -250,7 +268,7 @@ pub(super) async fn serve(
     }
 }
 
-fn let_in(doors: &Arc<Doors>, stream: TcpStream, router: Router) {
+fn let_in(doors: &Arc<Doors>, stream: TcpStream, address: SocketAddr, router: Router) {
     let Some(seat) = doors.enter() else {
         // If not even that can be sent, the client will see that it is closed.
         drop(stream.try_write(FULL.as_bytes()));
@@ -258,11 +276,49 @@ fn let_in(doors: &Arc<Doors>, stream: TcpStream, router: Router) {
     };
     tokio::spawn(async move {
         let seat = Arc::new(seat);
+        let Some(credentials) = seat.doors.security.credentials() else {
+            return seat.hold(stream, Peer { identity: None, address }, router).await;
+        };
+        let accepting = TlsAcceptor::from(credentials.server()).accept(stream);
+        let accepted = tokio::select! {
+            accepted = timeout(HANDSHAKE_TIME_MAX, accepting) => accepted,
+            () = seat.close.notified() => return,
+        };
+        match accepted {
+            Ok(Ok(stream)) => {
+                let shown = stream.get_ref().1.peer_certificates().and_then(<[_]>::first);
+                let peer = Peer { identity: shown.and_then(identity_of), address };
+                seat.hold(stream, peer, router).await;
+            }
+            Ok(Err(error)) => seat.doors.refusals.note(why_not(&error)),
+            Err(_) => {
+                seat.doors.slow.fetch_add(1, Ordering::Relaxed);
+                seat.doors.refusals.note(Refused::Handshake);
+            }
+        }
+    });
+}
+
+/// What was wrong with a handshake.
+fn why_not(error: &io::Error) -> Refused {
+    let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
+    match inner {
+        Some(rustls::Error::InvalidCertificate(_)) => Refused::Certificate,
+        _ => Refused::Handshake,
+    }
+}
+
+impl Seat {
+    /// Answers one request after the other, until it ends or is to make way.
+    async fn hold<S>(self: Arc<Self>, stream: S, peer: Peer, router: Router)
+    where
+        S: AsyncRead + AsyncWrite + Unpin,
+    {
         let router = TowerToHyperService::new(router);
-        let for_requests = Arc::clone(&seat);
+        let for_requests = Arc::clone(&self);
         let service = service_fn(move |request| {
-            let (router, seat) = (router.clone(), Arc::clone(&for_requests));
-            async move { Ok::<_, Infallible>(answer(&seat, &router, request).await) }
+            let (router, seat, peer) = (router.clone(), Arc::clone(&for_requests), peer.clone());
+            async move { Ok::<_, Infallible>(answer(&seat, &router, peer, request).await) }
         });
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
@@ -270,13 +326,13 @@ fn let_in(doors: &Arc<Doors>, stream: TcpStream, router: Router) {
             .serve_connection(TokioIo::new(stream), service);
         let slow = tokio::select! {
             served = pin!(connection) => served.is_err_and(|error| error.is_timeout()),
-            () = seat.close.notified() => false,
-            () = seat.grow_old() => true,
+            () = self.close.notified() => false,
+            () = self.grow_old() => true,
         };
         if slow {
-            seat.doors.slow.fetch_add(1, Ordering::Relaxed);
+            self.doors.slow.fetch_add(1, Ordering::Relaxed);
         }
-    });
+    }
 }
 
 /// What somebody is told for whom there is no place.
@@ -287,9 +343,16 @@ const FULL: &str = "HTTP/1.1 503 Service Unavailable\r\ncontent-type: applicatio
 async fn answer(
     seat: &Seat,
     router: &TowerToHyperService<Router>,
-    request: Request<Incoming>,
+    peer: Peer,
+    mut request: Request<Incoming>,
 ) -> Response<Body> {
-    let is_control = CONTROL_PATHS.contains(&request.uri().path());
+    // Where there are certificates, nobody else has a controller's place by asking for it.
+    let may_control = match &seat.doors.security {
+        Security::Loopback | Security::Open => true,
+        Security::Tls(_) => peer.role() == Some(Role::Controller),
+    };
+    let is_control = may_control && CONTROL_PATHS.contains(&request.uri().path());
+    request.extensions_mut().insert(peer);
     if !seat.begin(if is_control { Kind::Control } else { Kind::Known }) {
         let why = "as many controllers are connected as may be";
         return super::refuse(StatusCode::SERVICE_UNAVAILABLE, why);

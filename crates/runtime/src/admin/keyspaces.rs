@@ -1,5 +1,6 @@
 //! What may be asked of keyspaces: that one is created, or altered.
 
+use super::audit::What;
 use super::{change_as, refuse, unreached};
 use crate::driver::{Change, ControllerHandle, RequestError};
 use crate::mailbox::blocking;
@@ -24,6 +25,13 @@ pub(super) async fn create_keyspace(
         Ok(spec) => spec,
         Err(rejection) => return refuse(rejection.status(), rejection.body_text()),
     };
+    let what = What(format!("create keyspace {}", spec.name));
+    let mut response = create(controller, spec).await;
+    response.extensions_mut().insert(what);
+    response
+}
+
+async fn create(controller: ControllerHandle, spec: KeyspaceSpec) -> Response {
     match blocking(move || controller.create_keyspace(spec)).await {
         Ok(id) => (StatusCode::CREATED, Json(json!({ "id": id }))).into_response(),
         Err(RequestError::Unreached(error)) => unreached(error),

@@ -3,6 +3,7 @@
 
 use super::content::check_content;
 use super::openflow::check_openflow;
+use super::security::check_security;
 use super::{
     CacheSection, Config, ControllerSection, EngineKind, KeyspaceForm, KeyspaceSection,
     NodeSection, Problems, SwitchSection,
@@ -26,6 +27,7 @@ pub(super) fn problems(config: &Config) -> Problems {
     check_content(config, &mut found);
     check_openflow(config, &mut found);
     check_admins(config, &mut found);
+    check_security(config, &mut found);
     check_directories(config, &mut found);
     check_backends(config, &mut found);
     for (index, keyspace) in config.keyspaces.iter().enumerate() {

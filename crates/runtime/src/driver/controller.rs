@@ -7,6 +7,7 @@ pub use handle::{Change, ControllerHandle, NamedKey, Position, RequestError};
 
 use super::delivery::Line;
 use crate::fatal;
+use crate::identity::Security;
 use crate::store::{MapStore, StoreError};
 use cluster::{Member, Term};
 use controller::election::{STAND_AGAIN, STAND_EVERY};
@@ -49,6 +50,8 @@ pub struct ControllerPlan {
     /// How members are reached. Nodes that are not among them are reached over HTTP, where the
     /// controller's record says.
     pub members: Vec<(Member, Line)>,
+    /// What it shows the others over HTTP, and asks of them.
+    pub security: Security,
 }
 
 /// Mail that waits at most: one answer from each of the most members that a cluster can have would

@@ -4,6 +4,7 @@
 use super::MemberHandle;
 use super::alert::{Listen, SILENCE};
 use super::orders::{OrderError, PATIENCE};
+use crate::identity::{self, Expected, Identity, Security};
 use cluster::{Member, Order, Report, Term, Unheeded};
 use serde::Deserialize;
 use std::io;
@@ -14,7 +15,7 @@ use std::time::Duration;
 use ureq::config::Config;
 use ureq::http::Uri;
 use ureq::unversioned::resolver::{ResolvedSocketAddrs, Resolver};
-use ureq::unversioned::transport::{DefaultConnector, NextTimeout};
+use ureq::unversioned::transport::NextTimeout;
 
 /// Delivers an order and brings the report back, or says why it cannot.
 pub type Delivery = Box<dyn FnMut(Order) -> Result<Report, Undelivered> + Send>;
@@ -78,20 +79,23 @@ pub fn in_process(member: MemberHandle) -> io::Result<Line> {
     Ok(Line { deliver, listen })
 }
 
-/// The line to a member with an admin server at this address. Its connections are kept.
-pub fn over_http(member: Member, admin: SocketAddr) -> Line {
-    let agent = agent(admin);
-    let listen = matches!(member, Member::Node(_)).then(|| listen(agent.clone(), admin));
-    Line { deliver: deliver(agent, admin), listen }
+/// The line to a member with an admin server at this address, where no other one is believed to be
+/// the member. Its connections are kept.
+pub fn over_http(member: Member, admin: SocketAddr, security: &Security) -> Line {
+    let agent = agent(member, admin, security);
+    let url = format!("{}://{admin}/v1", security.scheme());
+    let listen = matches!(member, Member::Node(_)).then(|| listen(agent.clone(), &url));
+    Line { deliver: deliver(agent, &url), listen }
 }
 
-fn agent(admin: SocketAddr) -> ureq::Agent {
+fn agent(member: Member, admin: SocketAddr, security: &Security) -> ureq::Agent {
     let config = ureq::Agent::config_builder()
         .http_status_as_error(false)
         // A proxy that the environment names is for the world outside.
         .proxy(None)
         .build();
-    ureq::Agent::with_parts(config, DefaultConnector::new(), Known { admin })
+    let expected = Expected::One(Identity::of(member));
+    identity::agent(security, expected, config, Known { admin })
 }
 
 /// The address that every request goes to. Without this each one would be looked up, numbers though
@@ -114,9 +118,10 @@ impl Resolver for Known {
     }
 }
 
-fn listen(agent: ureq::Agent, admin: SocketAddr) -> Listen {
+fn listen(agent: ureq::Agent, url: &str) -> Listen {
+    let url = format!("{url}/alerts?heard=");
     Box::new(move |heard| {
-        let request = agent.get(format!("http://{admin}/v1/alerts?heard={heard}"));
+        let request = agent.get(format!("{url}{heard}"));
         let request = request.config().timeout_global(Some(2 * SILENCE)).build();
         let mut response = request.call().map_err(|error| error.to_string())?;
         if !response.status().is_success() {
@@ -126,8 +131,8 @@ fn listen(agent: ureq::Agent, admin: SocketAddr) -> Listen {
     })
 }
 
-fn deliver(agent: ureq::Agent, admin: SocketAddr) -> Delivery {
-    let url = format!("http://{admin}/v1/order");
+fn deliver(agent: ureq::Agent, url: &str) -> Delivery {
+    let url = format!("{url}/order");
     Box::new(move |order| {
         let body = serde_json::to_vec(&order).map_err(failed)?;
         let size = u32::try_from(body.len()).unwrap_or(u32::MAX);

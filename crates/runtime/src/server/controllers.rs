@@ -6,6 +6,7 @@ use crate::config::Config;
 use crate::driver::{ControllerDriver, ControllerPlan, Stand, over_http};
 use crate::entropy;
 use crate::files::Reserve;
+use crate::identity::Security;
 use crate::private;
 use crate::roles::Roles;
 use crate::store::{Candidacy, Candidate, EmbeddedStore, EtcdUrl, MapStore, StoreError};
@@ -28,12 +29,14 @@ impl Server {
             return Self::start_candidate(config, etcd);
         }
         let reserve = Reserve::new(controller_files(config.members()));
+        let security = config.security_of_controller()?;
         let store = open_map_store(&config.controller.data).map_err(|error| match error {
             StartError::Store(StoreError::Locked { path }) => StartError::Active { path },
             other => other,
         })?;
-        let driver = ControllerDriver::start(plan(config).map_err(StartError::Entropy)?, store)?;
-        let roles = Roles { controller: Some(driver.handle()), ..Roles::default() };
+        let plan = plan(config, &security).map_err(StartError::Entropy)?;
+        let driver = ControllerDriver::start(plan, store)?;
+        let roles = Roles { controller: Some(driver.handle()), security, ..Roles::default() };
         let admin = open_admin("controller", config.controller.admin, roles.clone())?;
         tracing::info!(admin = %admin.local(), "controller started");
         Ok(Self { admin, _driver: Driver::Controller(driver), roles, _reserve: reserve })
@@ -51,15 +54,16 @@ impl Server {
             return Self::start_candidate(config, etcd);
         }
         let reserve = Reserve::new(controller_files(config.members()));
+        let security = config.security_of_controller()?;
         let path = map_store_path(&config.controller.data)?;
-        let planned = config.clone();
+        let (planned, shown) = (config.clone(), security.clone());
         let stand = move || match EmbeddedStore::open(&path) {
             Ok(store) => Ok(Stand::Leads(Box::new(store))),
             Err(StoreError::Locked { .. }) => Ok(Stand::Waits(None)),
             Err(error) => Err(error),
         };
-        let driver = ControllerDriver::stand_by(move || plan(&planned), stand)?;
-        let roles = Roles { controller: Some(driver.handle()), ..Roles::default() };
+        let driver = ControllerDriver::stand_by(move || plan(&planned, &shown), stand)?;
+        let roles = Roles { controller: Some(driver.handle()), security, ..Roles::default() };
         let admin = open_first_admin(&config.controller.admins(), &roles)?;
         tracing::info!(admin = %admin.local(), "controller stands by");
         Ok(Self { admin, _driver: Driver::Controller(driver), roles, _reserve: reserve })
@@ -69,7 +73,8 @@ impl Server {
     /// of which one leads. It serves at the first of the configured addresses that is free here.
     fn start_candidate(config: &Config, etcd: &EtcdUrl) -> Result<Self, StartError> {
         let reserve = Reserve::new(controller_files(config.members()));
-        let (etcd, planned) = (etcd.clone(), config.clone());
+        let security = config.security_of_controller()?;
+        let (etcd, planned, shown) = (etcd.clone(), config.clone(), security.clone());
         // It does not stand before it is known where it can be reached.
         let (here, at): (_, Receiver<SocketAddr>) = sync_channel(1);
         let mut candidate = None;
@@ -86,8 +91,8 @@ impl Server {
                 Candidacy::Waits(leader) => Stand::Waits(leader),
             })
         };
-        let driver = ControllerDriver::stand_by(move || plan(&planned), stand)?;
-        let roles = Roles { controller: Some(driver.handle()), ..Roles::default() };
+        let driver = ControllerDriver::stand_by(move || plan(&planned, &shown), stand)?;
+        let roles = Roles { controller: Some(driver.handle()), security, ..Roles::default() };
         let admin = open_first_admin(&config.controller.admins(), &roles)?;
         // There is room for it; if the thread has ended, so has the process.
         here.try_send(admin.local()).ok();
@@ -109,15 +114,17 @@ pub(crate) fn map_store_path(data: &Path) -> Result<PathBuf, StartError> {
 }
 
 /// What the configuration asks of a controller.
-fn plan(config: &Config) -> io::Result<ControllerPlan> {
+fn plan(config: &Config, security: &Security) -> io::Result<ControllerPlan> {
     let switches = (0..).zip(&config.switches).map(|(index, it)| (Member::Switch(index), it.admin));
     let caches = config.caches.iter().map(|it| (Member::Cache(CacheId(it.id)), it.admin));
-    let members = switches.chain(caches).map(|(member, at)| (member, over_http(member, at)));
+    let reach = |(member, at)| (member, over_http(member, at, security));
+    let members = switches.chain(caches).map(reach);
     let cluster = entropy::draw().map(ClusterId)?;
     Ok(ControllerPlan {
         config: config.controller_config(cluster),
         keyspaces: config.keyspace_specs(),
         members: members.collect(),
+        security: security.clone(),
     })
 }
 

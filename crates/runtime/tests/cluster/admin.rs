@@ -123,12 +123,13 @@ const COPY_METRICS: [Metric; 11] = [
 ];
 
 /// Of the process, whatever its role.
-const PROCESS_METRICS: [Metric; 8] = [
+const PROCESS_METRICS: [Metric; 9] = [
     metric::LEADER_TERM,
     metric::ORDERS_REFUSED,
     metric::ADMIN_CONNECTIONS,
     metric::ADMIN_CONNECTIONS_MAX,
     metric::ADMIN_TURNED_AWAY,
+    metric::ADMIN_REFUSED,
     metric::FILES_OPEN,
     metric::FILES_RESERVED,
     metric::FILES_MAX,

@@ -14,6 +14,7 @@ use controller::{Basis, ControllerConfig, RebuildError, Rebuilt};
 use plan::describe;
 use runtime::clock::Clock;
 use runtime::config::Config;
+use runtime::identity::Security;
 use runtime::rebuild::Replaced;
 use runtime::server::StartError;
 use runtime::store::StoreError;
@@ -74,7 +75,7 @@ impl Args {
     pub(super) fn run(self, shared: &Shared) -> Result<Verdict, Failure> {
         private_files();
         let found = match (&self.config, &self.data) {
-            (Some(path), _) => ask_nodes(path, shared.timeout)?,
+            (Some(path), _) => ask_nodes(path, shared)?,
             (None, Some(data)) => read_stores(data)?,
             (None, None) => return Err(Failure::usage("say --config FILE or --data DIR")),
         };
@@ -146,8 +147,9 @@ The controller's store has the new map.
 }
 
 /// Takes the controller's store, and asks the nodes.
-fn ask_nodes(path: &Path, timeout: Duration) -> Result<Found, Failure> {
+fn ask_nodes(path: &Path, shared: &Shared) -> Result<Found, Failure> {
     let config = Config::load(path).map_err(|error| Failure::usage(error.to_string()))?;
+    let (timeout, security) = (shared.timeout, security(&config, shared)?);
     if config.controller.data.as_os_str().is_empty() {
         return Err(Failure::usage(
             "the map is made anew in a directory: set data in [controller], and move it to the \
@@ -160,7 +162,7 @@ fn ask_nodes(path: &Path, timeout: Duration) -> Result<Found, Failure> {
     let configured = config.nodes.iter().map(|node| (NodeId(node.id), node.admin));
     let nodes: BTreeMap<NodeId, SocketAddr> = older.chain(configured).collect();
     let nodes: Vec<(NodeId, SocketAddr)> = nodes.into_iter().collect();
-    let (mut clock, mut answers) = (Clock::new(), admin::records(&nodes, timeout));
+    let (mut clock, mut answers) = (Clock::new(), admin::records(&nodes, timeout, &security));
     // A controller that has just ended leaves leases behind.
     let lease = Duration::from_millis(config.controller.lease_ms);
     let give_up = Lease::over_by(clock.now(), lease) + timeout;
@@ -169,7 +171,7 @@ fn ask_nodes(path: &Path, timeout: Duration) -> Result<Found, Failure> {
     }
     while led(&answers).is_some() && clock.now() < give_up {
         pause();
-        answers = admin::records(&nodes, timeout);
+        answers = admin::records(&nodes, timeout, &security);
     }
     if let Some(node) = led(&answers) {
         return Err(Failure::Refused(format!(
@@ -184,10 +186,19 @@ fn ask_nodes(path: &Path, timeout: Duration) -> Result<Found, Failure> {
             Err(why) => drop(silent.insert(node, why)),
         }
     }
-    let asked = config.switches.iter().map(|it| admin::switch_record(it.admin, timeout));
+    let ask = |at| admin::switch_record(at, timeout, &security);
+    let asked = config.switches.iter().map(|it| ask(it.admin));
     let switches = asked.filter_map(Result::ok).collect();
     let config = config.controller_config(ClusterId::default());
     Ok(Found { config, store, records, switches, silent })
+}
+
+/// The certificate that the command line names, or else that of the controller.
+fn security(config: &Config, shared: &Shared) -> Result<Security, Failure> {
+    if shared.certs.is_some() {
+        return shared.security();
+    }
+    config.security_of_controller().map_err(|error| Failure::usage(error.to_string()))
 }
 
 /// Reads what the nodes of a cluster in one process have on record.

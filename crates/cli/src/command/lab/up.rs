@@ -15,6 +15,7 @@ use lab::name::Name;
 use lab::plane::Plane;
 use lab::rack::{CLIENTS_MAX, LabHost, NODES_MAX, Rack, name_option};
 use runtime::clock::Clock;
+use runtime::identity::Security;
 use runtime::up::UpOptions;
 use std::num::NonZero;
 use std::time::Duration;
@@ -89,7 +90,12 @@ impl Args {
 
     /// What is asked for, if it can be had.
     fn cluster(&self) -> Result<Cluster, Failure> {
-        let mut size = self.size.options(service(self.plane), admin(LabHost::Controller))?;
+        let mut size = self.size.options(
+            service(self.plane),
+            admin(LabHost::Controller),
+            // Nobody else is in its namespaces.
+            Security::Open,
+        )?;
         if let Some(data) = &mut size.data {
             *data = std::path::absolute(&data).context("there is no present directory")?;
         }

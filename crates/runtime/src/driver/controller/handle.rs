@@ -6,6 +6,7 @@ use cluster::{KeyspaceId, Map, Member, NodeId, NodeSpec, PartitionId, Report};
 use controller::{Alteration, CommandError, CreateError, KeyspaceSpec, Status};
 use serde::{Deserialize, Serialize};
 use std::error::Error;
+use std::fmt;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{SyncSender, TrySendError};
@@ -143,6 +144,55 @@ pub enum Change {
         /// Whether what is certainly wrong is to be made right.
         mend: bool,
     },
+}
+
+impl fmt::Display for Change {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::AddNode { node, control } => {
+                let NodeSpec { id, endpoint, shards } = node;
+                write!(f, "add node {id} at {endpoint}, {shards} shards, control {control}")
+            }
+            Self::AlterKeyspace { keyspace, alteration: Alteration { replicas, hot } } => {
+                write!(f, "alter keyspace {keyspace}")?;
+                if let Some(replicas) = replicas {
+                    write!(f, ", replicas {replicas}")?;
+                }
+                hot.map_or(Ok(()), |hot| write!(f, ", hot {hot:?}"))
+            }
+            Self::DrainNode(id) => write!(f, "drain node {id}"),
+            Self::KeepNode(id) => write!(f, "keep node {id}"),
+            Self::AcceptLoss(id) => write!(f, "accept loss of node {id}"),
+            Self::RemoveNode(id) => write!(f, "remove node {id}"),
+            Self::PauseCopies => f.write_str("pause copies"),
+            Self::ResumeCopies => f.write_str("resume copies"),
+            Self::PausePlacement => f.write_str("pause placement"),
+            Self::ResumePlacement => f.write_str("resume placement"),
+            Self::MoveReplica { partition, from, to } => {
+                write!(f, "move partition {partition} from node {from} to node {to}")
+            }
+            Self::Split { partition, at: None } => write!(f, "split partition {partition}"),
+            Self::Split { partition, at: Some(key) } => {
+                write!(f, "split partition {partition} at {}", key.escape_ascii())
+            }
+            Self::Merge { partition, with } => {
+                write!(f, "merge partitions {partition} and {with}")
+            }
+            Self::PinKey(NamedKey { keyspace, key }) => {
+                write!(f, "pin key {} of {keyspace}", key.escape_ascii())
+            }
+            Self::UnpinKey(NamedKey { keyspace, key }) => {
+                write!(f, "unpin key {} of {keyspace}", key.escape_ascii())
+            }
+            Self::Verify { partition, mend } => {
+                let verb = if *mend { "verify and mend" } else { "verify" };
+                match partition {
+                    Some(partition) => write!(f, "{verb} partition {partition}"),
+                    None => write!(f, "{verb} all partitions"),
+                }
+            }
+        }
+    }
 }
 
 /// Why something asked for was not done.

@@ -7,6 +7,7 @@ use super::{ControllerError, ControllerPlan};
 use crate::clock::Clock;
 use crate::driver::alert::Listener;
 use crate::driver::delivery::{Courier, Line, Undelivered, over_http};
+use crate::identity::Security;
 use crate::store::{Leadership, MapStore};
 use cluster::{Member, NodeSpec, Report, Term};
 use controller::election::{DOUBT_WAIT, SAVE_AGAIN};
@@ -48,6 +49,7 @@ pub(super) struct Thread {
     logged: u64,
     /// Why the last order to a member was not carried out, if it was not.
     failures: BTreeMap<Member, String>,
+    security: Security,
 }
 
 /// A keyspace of the configuration that is not there yet.
@@ -97,7 +99,7 @@ impl Thread {
         mut store: Box<dyn MapStore>,
         post: Post,
     ) -> Result<Self, ControllerError> {
-        let ControllerPlan { mut config, keyspaces, members } = plan;
+        let ControllerPlan { mut config, keyspaces, members, security } = plan;
         let saved = store.load()?.map(|saved| saved.above(post.heard));
         let mut clock = Clock::new();
         config.overlap = store.overlap();
@@ -121,6 +123,7 @@ impl Thread {
             parked: Vec::new(),
             logged: 0,
             failures: BTreeMap::new(),
+            security,
         };
         for (member, line) in members {
             thread.connect(member, line).map_err(ControllerError::Thread)?;
@@ -305,7 +308,7 @@ impl Thread {
         for (id, control) in controls {
             let member = Member::Node(id);
             if nodes.contains(&member) && !self.couriers.contains_key(&member) {
-                self.connect(member, over_http(member, control))?;
+                self.connect(member, over_http(member, control, &self.security))?;
             }
         }
         Ok(())
@@ -395,6 +398,7 @@ impl Thread {
         };
         status.awaited = self.wanted.iter().map(awaited).collect();
         status.store = self.store.status();
+        status.security = self.security.protection();
         status.trouble = self.trouble.clone().or_else(|| status.store.trouble.clone());
         status
     }

@@ -1,0 +1,251 @@
+//! `keyway certs`: certificates for everybody on the control plane of a cluster.
+
+mod list;
+
+use console::answer::Answer;
+use console::exit::{Failure, Verdict};
+use console::out;
+use console::shared::Shared;
+use runtime::config::Config;
+use runtime::identity::{Authority, Identity, IdentityError, Issued, Role, Validity};
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+
+/// Make certificates for the roles of a cluster and for those who run it, and replace them.
+///
+/// With certificates, controllers, switches, nodes and caches know each other, and only who shows
+/// an admin's certificate can change a cluster. A directory has the authority (ca.key, which is
+/// best kept away from the cluster), its certificate (ca.crt, which everybody needs), and a
+/// certificate with its key for each: node-3.crt and node-3.key. Processes see by themselves that
+/// files have changed.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  keyway certs init --config keyway.toml
+  keyway certs issue admin alice --days 90
+  keyway certs rotate
+  keyway certs list")]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    Init(Init),
+    Issue(Issue),
+    Rotate(Rotate),
+    /// Show which certificates there are, whose they are, and until when they are valid.
+    #[command(after_help = "\
+Examples:
+  keyway certs list
+  keyway certs list --dir ./certs --json")]
+    List {
+        #[command(flatten)]
+        place: Place,
+    },
+}
+
+/// Make an authority, and a certificate for each role in the configuration and for commands.
+///
+/// The directory is that of --dir, or what [security] of the configuration says.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  keyway certs init --config keyway.toml
+  keyway certs init --config keyway.toml --dir ./certs --days 90
+  keyway certs init --dir ./certs                     for keyway up --certs ./certs")]
+struct Init {
+    #[command(flatten)]
+    place: Place,
+    #[command(flatten)]
+    term: Term,
+}
+
+/// Make one more certificate.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  keyway certs issue admin alice --days 90
+  keyway certs issue node 4 --address 10.0.0.4
+  keyway certs issue gateway 1 --dir ./certs")]
+struct Issue {
+    /// For which role: controller, switch, node, cache, gateway, client or admin.
+    role: Role,
+    /// Which of them: the id of a node or cache, the position of a switch, any name of others.
+    name: String,
+    /// Address that the certificate is also good for, for tools that look at it; Keyway itself
+    /// goes by role and name.
+    #[arg(long = "address", value_name = "IP")]
+    addresses: Vec<IpAddr>,
+    #[command(flatten)]
+    place: Place,
+    #[command(flatten)]
+    term: Term,
+}
+
+/// Make new certificates in place of those that are there.
+///
+/// Without a name all are made anew. Processes that run use the new ones from their next
+/// connection on. With --ca the authority is replaced as well: the one before it is believed on
+/// until the next rotation of all, so that files may reach machines in any order.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  keyway certs rotate
+  keyway certs rotate node/3 admin/alice
+  keyway certs rotate --ca
+  keyway certs rotate --days 90 --dir ./certs")]
+struct Rotate {
+    /// Only these, as `node/3`.
+    #[arg(value_name = "ROLE/NAME", value_parser = identity, conflicts_with = "ca")]
+    names: Vec<Identity>,
+    /// Replace the authority, too.
+    #[arg(long)]
+    ca: bool,
+    #[command(flatten)]
+    place: Place,
+    #[command(flatten)]
+    term: Term,
+}
+
+/// Where certificates are.
+#[derive(Debug, clap::Args)]
+struct Place {
+    /// Directory of the certificates.
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+    /// Configuration whose [security] says the directory.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+}
+
+/// How long certificates are valid.
+#[derive(Debug, clap::Args)]
+struct Term {
+    /// Days that certificates are valid.
+    #[arg(long, value_name = "N", default_value_t = 365)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=3650))]
+    days: u32,
+}
+
+fn identity(text: &str) -> Result<Identity, String> {
+    let (role, name) =
+        text.split_once('/').or_else(|| text.split_once('-')).unwrap_or((text, text));
+    Identity::new(role.parse()?, name).map_err(|error| error.to_string())
+}
+
+impl Place {
+    fn config(&self) -> Result<Option<Config>, Failure> {
+        let load = |path| Config::load(path).map_err(|error| Failure::usage(error.to_string()));
+        self.config.as_deref().map(load).transpose()
+    }
+
+    /// The directory, if anything says it: these options, or the one for commands.
+    fn directory(&self, shared: &Shared) -> Result<PathBuf, Failure> {
+        if let Some(directory) = &self.dir {
+            return Ok(directory.clone());
+        }
+        if let Some(security) = self.config()?.and_then(|config| config.security)
+            && let Some(directory) = security.directory
+        {
+            return Ok(directory);
+        }
+        let named = shared.certs.as_ref().filter(|path| self.config.is_none() && path.is_dir());
+        named.cloned().ok_or_else(|| {
+            Failure::usage(
+                "say where certificates are: --dir DIR, or --config FILE with a directory in its \
+                 [security]",
+            )
+        })
+    }
+}
+
+impl Args {
+    pub(crate) fn run(self, shared: &Shared) -> Result<Verdict, Failure> {
+        match self.command {
+            Command::Init(args) => args.run(shared),
+            Command::Issue(args) => args.run(shared),
+            Command::Rotate(args) => args.run(shared),
+            Command::List { place } => list::run(&place.directory(shared)?, shared),
+        }
+    }
+}
+
+impl Init {
+    fn run(self, shared: &Shared) -> Result<Verdict, Failure> {
+        let directory = self.place.directory(shared)?;
+        let named = match self.place.config()? {
+            Some(config) => config.identities().map_err(failed)?,
+            None => {
+                let local = SocketAddr::from(([127, 0, 0, 1], 0));
+                vec![(Identity::new(Role::Controller, "0").map_err(failed)?, local)]
+            }
+        };
+        let validity = Validity::days(self.term.days);
+        let authority = Authority::init(&directory).map_err(failed)?;
+        let mut issued = Vec::new();
+        for (identity, at) in named {
+            let made = authority.issue(&identity, &[at.ip()], validity, false);
+            issued.push(made.map_err(failed)?);
+        }
+        let admin = Identity::new(Role::Admin, Role::Admin.name()).map_err(failed)?;
+        issued.push(authority.issue(&admin, &[], validity, false).map_err(failed)?);
+        if shared.json {
+            return tell(&issued, shared);
+        }
+        tell(&issued, shared)?;
+        let shown = directory.display();
+        out::line(&format!(
+            "\nEach machine needs ca.crt and the two files of its role; who runs the cluster needs \
+             ca.crt and those of admin:\n  \
+             export KEYWAY_CERTS={shown}\n\
+             ca.key makes certificates: keep it where only you are."
+        ))?;
+        Ok(Verdict::Yes)
+    }
+}
+
+impl Issue {
+    fn run(self, shared: &Shared) -> Result<Verdict, Failure> {
+        let identity = Identity::new(self.role, self.name).map_err(failed)?;
+        let authority = Authority::open(&self.place.directory(shared)?).map_err(failed)?;
+        let validity = Validity::days(self.term.days);
+        let issued = authority.issue(&identity, &self.addresses, validity, false);
+        tell(&[issued.map_err(failed)?], shared)
+    }
+}
+
+impl Rotate {
+    fn run(self, shared: &Shared) -> Result<Verdict, Failure> {
+        let mut authority = Authority::open(&self.place.directory(shared)?).map_err(failed)?;
+        if self.names.is_empty() {
+            authority.forget_former().map_err(failed)?;
+        }
+        if self.ca {
+            authority.replace().map_err(failed)?;
+        }
+        let issued = authority.rotate(&self.names, Validity::days(self.term.days));
+        tell(&issued.map_err(failed)?, shared)
+    }
+}
+
+fn tell(issued: &[Issued], shared: &Shared) -> Result<Verdict, Failure> {
+    for Issued { identity, certificate } in issued {
+        if shared.json {
+            let answer = Answer::new("issued").with("role", identity.role.name());
+            answer.with("name", &identity.name).with("certificate", certificate).print()?;
+        } else {
+            out::line(&format!("{identity}: {}", certificate.display()))?;
+        }
+    }
+    Ok(Verdict::Yes)
+}
+
+/// What is wrong with files or names is for whoever has typed the command to put right.
+fn failed(error: IdentityError) -> Failure {
+    match error {
+        IdentityError::Exists { .. } => Failure::Refused(error.to_string()),
+        other => Failure::usage(other.to_string()),
+    }
+}

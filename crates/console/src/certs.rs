@@ -1,0 +1,20 @@
+//! The certificate that a command shows.
+
+use crate::exit::Failure;
+pub use runtime::identity::Role;
+use runtime::identity::{CertificateFiles, Expected, Security};
+use std::path::Path;
+
+/// Loads a certificate, or of a directory the first one of the first role that has one there.
+pub fn load(path: &Path, roles: &[Role]) -> Result<Security, Failure> {
+    let files = if path.is_dir() { first(path, roles) } else { CertificateFiles::beside(path) };
+    let loaded = Security::load(files, Expected::Anybody);
+    loaded.map_err(|error| Failure::usage(error.to_string()))
+}
+
+fn first(directory: &Path, roles: &[Role]) -> CertificateFiles {
+    let of = |role: &Role| CertificateFiles::of_role(directory, *role);
+    let all = || roles.iter().map(of);
+    let there = all().find(|files| files.certificate.is_file());
+    there.or_else(|| all().next()).unwrap_or_else(|| CertificateFiles::beside(directory))
+}

@@ -1,0 +1,163 @@
+//! What protects the control plane: certificates, or a network that nobody else is in.
+
+use super::Config;
+use crate::identity::{
+    CertificateFiles, Expected, Identity, IdentityError, Role, Security, is_local,
+};
+use cluster::{CacheId, Member, NodeId};
+use serde::Deserialize;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+/// `[security]`
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SecuritySection {
+    /// What `keyway certs` has made, or the part of it that this machine needs.
+    #[serde(default)]
+    pub directory: Option<PathBuf>,
+    /// Authorities that are believed, in place of those in the directory.
+    #[serde(default)]
+    pub ca: Option<PathBuf>,
+    /// The certificate of this machine's role, in place of the one in the directory.
+    #[serde(default)]
+    pub certificate: Option<PathBuf>,
+    /// Its key.
+    #[serde(default)]
+    pub key: Option<PathBuf>,
+    /// Whether everybody who reaches the control plane is served, without certificates.
+    #[serde(default)]
+    pub open: bool,
+}
+
+impl SecuritySection {
+    /// The files of one whose files in the directory would be these.
+    fn files(&self, usual: impl FnOnce(&PathBuf) -> CertificateFiles) -> CertificateFiles {
+        let nowhere = PathBuf::new();
+        let usual = usual(self.directory.as_ref().unwrap_or(&nowhere));
+        CertificateFiles {
+            ca: self.ca.clone().unwrap_or(usual.ca),
+            certificate: self.certificate.clone().unwrap_or(usual.certificate),
+            key: self.key.clone().unwrap_or(usual.key),
+        }
+    }
+}
+
+impl Config {
+    /// What protects the control plane of a member.
+    ///
+    /// # Errors
+    ///
+    /// If its certificate cannot be used.
+    pub fn security_of(&self, member: Member) -> Result<Security, IdentityError> {
+        let identity = Identity::of(member);
+        self.security_as(Expected::One(identity.clone()), |directory| {
+            CertificateFiles::of(directory, &identity)
+        })
+    }
+
+    /// What protects that of a controller: with several, each machine has a certificate of its own.
+    ///
+    /// # Errors
+    ///
+    /// If its certificate cannot be used.
+    pub fn security_of_controller(&self) -> Result<Security, IdentityError> {
+        let role = Role::Controller;
+        self.security_as(Expected::Role(role), |directory| {
+            CertificateFiles::of_role(directory, role)
+        })
+    }
+
+    fn security_as(
+        &self,
+        expected: Expected,
+        usual: impl FnOnce(&PathBuf) -> CertificateFiles,
+    ) -> Result<Security, IdentityError> {
+        match &self.security {
+            None => Ok(Security::Loopback),
+            Some(section) if section.open => Ok(Security::Open),
+            Some(section) => Security::load(section.files(usual), expected),
+        }
+    }
+
+    /// Everybody who needs a certificate, and where others reach it.
+    ///
+    /// # Errors
+    ///
+    /// If a name cannot stand in a certificate.
+    pub fn identities(&self) -> Result<Vec<(Identity, SocketAddr)>, IdentityError> {
+        // The one that stands by runs on the first one's machine.
+        let controllers = [&self.controller.admin].into_iter().chain(&self.controller.other_admins);
+        let mut found = Vec::new();
+        for (index, at) in controllers.enumerate() {
+            found.push((Identity::new(Role::Controller, index.to_string())?, *at));
+        }
+        let switches =
+            (0..).zip(&self.switches).map(|(index, it)| (Member::Switch(index), it.admin));
+        let nodes = self.nodes.iter().map(|it| (Member::Node(NodeId(it.id)), it.admin));
+        let caches = self.caches.iter().map(|it| (Member::Cache(CacheId(it.id)), it.admin));
+        let members = switches.chain(nodes).chain(caches);
+        found.extend(members.map(|(member, at)| (Identity::of(member), at)));
+        Ok(found)
+    }
+}
+
+/// Whether the control plane is protected as it needs to be.
+pub(super) fn check_security(config: &Config, found: &mut Vec<String>) {
+    let Some(section) = &config.security else {
+        found.extend(unprotected(config));
+        return;
+    };
+    let SecuritySection { directory, ca, certificate, key, open } = section;
+    let named = [("ca", ca), ("certificate", certificate), ("key", key)];
+    let there = directory.is_some() || named.iter().any(|(_, path)| path.is_some());
+    if *open {
+        if there {
+            found.push(
+                "[security] is open and names certificates, which nobody would be asked for: \
+                 remove open, or the certificates"
+                    .to_owned(),
+            );
+        }
+        return;
+    }
+    if !there {
+        found.push(
+            "[security] says nothing: set directory to where keyway certs init is to put \
+             certificates, or open = true if the network is protected by other means"
+                .to_owned(),
+        );
+        return;
+    }
+    if certificate.is_some() != key.is_some() {
+        found.push(
+            "[security] has one of certificate and key: name both, or neither and a directory \
+             that keyway certs init has made"
+                .to_owned(),
+        );
+    }
+    let missing: Vec<&str> =
+        named.iter().filter(|(_, path)| path.is_none()).map(|(name, _)| *name).collect();
+    if directory.is_none() && !missing.is_empty() {
+        found.push(format!(
+            "[security] has no {}: name all three of ca, certificate and key, or a directory that \
+             keyway certs init has made",
+            missing.join(" and no ")
+        ));
+    }
+}
+
+/// The first address beyond this machine at which anybody could give orders.
+fn unprotected(config: &Config) -> Option<String> {
+    let switches = config.switches.iter().map(|it| it.admin);
+    let nodes = config.nodes.iter().map(|it| it.admin);
+    let caches = config.caches.iter().map(|it| it.admin);
+    let mut all = config.controller.admins().into_iter().chain(switches).chain(nodes).chain(caches);
+    let at = all.find(|at| !is_local(*at) && !at.ip().is_unspecified())?;
+    Some(format!(
+        "the admin address {at} is reached from other machines, and nothing says who may give \
+         orders there: add [security] with directory = \"...\" and make certificates with keyway \
+         certs init --config FILE, or set open = true in it if the network is protected by other \
+         means"
+    ))
+}
