@@ -25,7 +25,8 @@ fn binary() -> PathBuf {
 /// The binary under test, without settings from outside.
 pub fn keyway() -> Command {
     let mut command = Command::new(binary());
-    for name in ["KEYWAY_SERVICE", "KEYWAY_ADMIN", "KEYWAY_KEYSPACE", "KEYWAY_LOG"] {
+    for name in ["KEYWAY_SERVICE", "KEYWAY_ADMIN", "KEYWAY_KEYSPACE", "KEYWAY_LOG", "KEYWAY_CERTS"]
+    {
         command.env_remove(name);
     }
     command

@@ -12,10 +12,14 @@ pub(crate) struct Cluster {
     directory: TempDir,
     /// Service addresses of its switches.
     pub(crate) services: Vec<SocketAddr>,
+    /// Admin addresses of its switches.
+    pub(crate) switch_admins: Vec<SocketAddr>,
     /// Admin addresses of its controllers.
     pub(crate) admins: Vec<SocketAddr>,
     /// For each node from 1 on, where packets and where orders reach it.
     pub(crate) nodes: Vec<[SocketAddr; 2]>,
+    /// Where its certificates are, if it has any.
+    pub(crate) certs: Option<PathBuf>,
     pub(crate) text: String,
 }
 
@@ -43,12 +47,13 @@ impl Cluster {
         let mut next = || free.next().expect("as many as asked for");
         let mut text = "[cluster]\nseed = 7\n\n".to_owned();
         let table = if switches == 1 { "[switch]" } else { "[[switch]]" };
-        let mut services = Vec::new();
+        let (mut services, mut switch_admins) = (Vec::new(), Vec::new());
         for _ in 0..switches {
             let (service, admin) = (next(), next());
             text.push_str(&format!("{table}\nservice = \"{service}\"\nadmin = \"{admin}\"\n"));
             text.push_str("threads = 1\n\n");
             services.push(service);
+            switch_admins.push(admin);
         }
         let data = directory.path().join("controller");
         let mut admins = vec![next()];
@@ -66,7 +71,7 @@ impl Cluster {
         }
         text.push_str("\n[[keyspace]]\nname = \"default\"\nkind = \"hash\"\npartitions = 16\n");
         text.push_str("\n[[keyspace]]\nname = \"words\"\nkind = \"range\"\npartitions = 8\n");
-        Self { directory, services, admins, nodes: places, text }
+        Self { directory, services, switch_admins, admins, nodes: places, certs: None, text }
     }
 
     /// The same with controllers whose store is this etcd.
@@ -100,6 +105,17 @@ impl Cluster {
             assert!(cluster.text.contains(&named));
             cluster.text = cluster.text.replace(&named, &durable);
         }
+        cluster
+    }
+
+    /// The same with a certificate for everybody, as `keyway certs init` makes them.
+    pub(crate) fn secured(self) -> Self {
+        let mut cluster = self;
+        let certs = cluster.directory.path().join("certs");
+        cluster.text.push_str(&format!("\n[security]\ndirectory = {certs:?}\n"));
+        let config = cluster.file(&cluster.text);
+        run(&["certs", "init", "--config", config.to_str().expect("a path")]).expect(0);
+        cluster.certs = Some(certs);
         cluster
     }
 

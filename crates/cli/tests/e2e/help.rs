@@ -21,6 +21,7 @@ fn every_command_explains_itself_and_gives_an_example() {
         "status",
         "keyspace",
         "cluster",
+        "certs",
         "hot",
         "top",
         "explain",
@@ -49,6 +50,10 @@ fn every_command_explains_itself_and_gives_an_example() {
     {
         let help = run(&["cluster", sub, "--help"]).expect(0).stdout;
         assert!(help.contains(&format!("keyway cluster {sub}")), "{help}");
+    }
+    for sub in ["init", "issue", "rotate", "list"] {
+        let help = run(&["certs", sub, "--help"]).expect(0).stdout;
+        assert!(help.contains(&format!("keyway certs {sub}")), "{help}");
     }
     for sub in ["list", "pin", "unpin", "log"] {
         let help = run(&["hot", sub, "--help"]).expect(0).stdout;

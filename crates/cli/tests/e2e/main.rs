@@ -68,6 +68,8 @@ mod scan;
 #[cfg(test)]
 mod secrets;
 #[cfg(test)]
+mod secured;
+#[cfg(test)]
 mod silent;
 #[cfg(test)]
 mod soak;

@@ -20,7 +20,7 @@ pub(crate) struct Processes {
 
 /// How long anything may take that a cluster does by itself. On an idle machine it takes about a
 /// second.
-const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Between two looks at the status.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
@@ -110,6 +110,9 @@ impl Processes {
         command.args(arguments.split(' '));
         command.env("KEYWAY_SERVICE", list(&self.cluster.services));
         command.env("KEYWAY_ADMIN", list(&self.cluster.admins));
+        if let Some(certs) = &self.cluster.certs {
+            command.env("KEYWAY_CERTS", certs);
+        }
         command
     }
 
