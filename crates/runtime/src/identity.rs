@@ -24,5 +24,4 @@ pub use files::{CertificateFiles, Credentials};
 pub use names::{Expected, Identity, Peer, Role};
 pub use open::is_local;
 pub use security::Security;
-pub(crate) use security::identity_of;
 pub use watch::Watched;

@@ -302,8 +302,8 @@ impl Server {
         &self.roles
     }
 
-    /// Loads anew what can be loaded while it runs: the certificate, and the switch's program in the
-    /// kernel if there is one.
+    /// Loads anew what can be loaded while it runs: the certificate, and the switch's program in
+    /// the kernel if there is one.
     pub fn reload(&self) {
         self.roles.security.reload();
         let Some(switch) = &self.roles.switch else { return };

@@ -4627,6 +4627,14 @@ pub mod metric {
         labels: &["why"],
         help: "Who was refused at the admin server: connections without a good certificate (certificate) or without TLS (handshake), requests that show no certificate (anonymous), whose role may not ask that (role), or that another site's page has sent (origin).",
     };
+    /// For how long the certificate is still valid that the process shows; no sample without one.
+    pub const CERTIFICATE_LEFT_SECONDS: Metric = Metric {
+        name: "keyway_certificate_left_seconds",
+        kind: Kind::Gauge,
+        unit: Some("seconds"),
+        labels: &[],
+        help: "For how long the certificate is still valid that the process shows; no sample without one.",
+    };
     /// Descriptors that the process has open: files, sockets and the like.
     pub const FILES_OPEN: Metric = Metric {
         name: "keyway_files_open",

@@ -7,7 +7,9 @@ use console::exit::{Failure, Verdict};
 use console::out;
 use console::shared::Shared;
 use runtime::config::Config;
-use runtime::identity::{Authority, Identity, IdentityError, Issued, Role, Validity};
+use runtime::identity::{
+    Authority, Identity, IdentityError, Issued, Role, Validity, list as certificates,
+};
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
@@ -167,7 +169,9 @@ impl Args {
             Command::Init(args) => args.run(shared),
             Command::Issue(args) => args.run(shared),
             Command::Rotate(args) => args.run(shared),
-            Command::List { place } => list::run(&place.directory(shared)?, shared),
+            Command::List { place } => {
+                list::run(&certificates(&place.directory(shared)?).map_err(failed)?, shared)
+            }
         }
     }
 }

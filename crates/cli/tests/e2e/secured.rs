@@ -103,7 +103,24 @@ fn who_shows_no_good_certificate_or_one_of_another_role_changes_and_orders_nothi
             }
         }
     }
-    let [(_, controller), (_, switch), (_, node)] = servers(&processes);
+    reads(&processes, &strangers);
+    let admin = Asker::new(&ca, Some(&directory.join("admin.crt")));
+    let orders = Asker::new(&ca, Some(&directory.join("controller-0.crt")));
+    let status = processes.status().expect("it is answered");
+    assert_eq!(status["paused"], true, "nothing has changed");
+    assert_eq!(status["keyspaces"].as_array().map(Vec::len), Some(3));
+    assert_eq!(status["members"].as_array().map(Vec::len), Some(4));
+    cross_site(&processes, &admin, &orders);
+    assert_eq!(processes.status().expect("it is answered")["paused"], true);
+    audited(&processes);
+    complained(&processes, &strangers);
+}
+
+/// Who may read what, and that it is counted who may not.
+fn reads(processes: &Processes, strangers: &[(&str, Option<PathBuf>)]) {
+    let directory = certs(processes);
+    let ca = directory.join("ca.crt");
+    let [(_, controller), (_, switch), (_, node)] = servers(processes);
     // Who belongs to the cluster sees figures; who reads and writes keys, how it stands.
     let asks = |index: usize, at, path| {
         Asker::new(&ca, strangers[index].1.as_deref()).status("GET", at, path)
@@ -129,15 +146,6 @@ fn who_shows_no_good_certificate_or_one_of_another_role_changes_and_orders_nothi
         let count = figures.lines().find_map(|it| it.strip_prefix(&line)).expect("it is counted");
         assert!(count.parse::<u64>().is_ok_and(|count| count > 5), "{line}{count}");
     }
-    let mut status = processes.status().expect("it is answered");
-    assert_eq!(status["paused"], true, "nothing has changed");
-    assert_eq!(status["keyspaces"].as_array().map(Vec::len), Some(3));
-    assert_eq!(status["members"].as_array().map(Vec::len), Some(4));
-    cross_site(&processes, &admin, &orders);
-    status = processes.status().expect("it is answered");
-    assert_eq!(status["paused"], true);
-    audited(&processes);
-    complained(&processes, &strangers);
 }
 
 /// What a page of another site has a browser send that has a certificate even.
@@ -150,6 +158,11 @@ fn cross_site(processes: &Processes, admin: &Asker, controller: &Asker) {
         ("host", "evil.example"),
     ];
     for (role, at) in servers(processes) {
+        // There are no others, and these are there: whatever is not in the table is refused.
+        let paths = routes_of(role).map(|(_, path)| path);
+        let answers = paths.map(|path| admin.ask("PATCH", at, &path, &[JSON]).status);
+        let answers: Vec<Option<u16>> = answers.collect();
+        assert!(answers.len() > 3 && answers.iter().all(|it| *it == Some(405)), "{answers:?}");
         let changes = routes_of(role).filter(|(it, _)| it.method != "GET");
         for (Route { method, access, .. }, path) in changes {
             let asker = if *access == Access::Orders { controller } else { admin };

@@ -5,13 +5,17 @@
 //! anything first. So those who open connections and leave it at that keep nobody out, least of all
 //! the controller, whose connections have places of their own.
 
+mod guest;
+
 use super::refusals::{Refusals, Refused};
 use crate::files::{self, Reserve};
-use crate::identity::{Peer, Role, Security, identity_of};
+use crate::identity::{Role, Security};
 use crate::metrics::{Sample, Samples, Source};
 use axum::Router;
 use axum::body::Body;
-use axum::http::{Request, Response, StatusCode};
+use axum::http::header::CONNECTION;
+use axum::http::{HeaderValue, Request, Response, StatusCode};
+use guest::Guest;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::{Service as _, service_fn};
@@ -142,6 +146,9 @@ impl Doors {
         let away = away.map(|(why, count)| Sample::labelled([why], count.load(Ordering::Relaxed)));
         samples.add(&metric::ADMIN_TURNED_AWAY, away);
         self.refusals.fill(samples);
+        let credentials = self.security.credentials();
+        let left = credentials.map(|it| Sample::plain(it.left().as_secs()));
+        samples.add(&metric::CERTIFICATE_LEFT_SECONDS, left);
         samples.add(&metric::FILES_OPEN, [Sample::plain(files::open())]);
         samples.add(&metric::FILES_RESERVED, [Sample::plain(files::reserved())]);
         samples.add(&metric::FILES_MAX, [Sample::plain(files::limit())]);
@@ -277,8 +284,9 @@ fn let_in(doors: &Arc<Doors>, stream: TcpStream, address: SocketAddr, router: Ro
     tokio::spawn(async move {
         let seat = Arc::new(seat);
         let Some(credentials) = seat.doors.security.credentials() else {
-            return seat.hold(stream, Peer { identity: None, address }, router).await;
+            return seat.hold(stream, Guest::unknown(address), router).await;
         };
+        let generation = seat.doors.security.generation();
         let accepting = TlsAcceptor::from(credentials.server()).accept(stream);
         let accepted = tokio::select! {
             accepted = timeout(HANDSHAKE_TIME_MAX, accepting) => accepted,
@@ -286,9 +294,9 @@ fn let_in(doors: &Arc<Doors>, stream: TcpStream, address: SocketAddr, router: Ro
         };
         match accepted {
             Ok(Ok(stream)) => {
-                let shown = stream.get_ref().1.peer_certificates().and_then(<[_]>::first);
-                let peer = Peer { identity: shown.and_then(identity_of), address };
-                seat.hold(stream, peer, router).await;
+                let chain = stream.get_ref().1.peer_certificates().unwrap_or_default();
+                let guest = Guest::new(address, chain.to_vec(), generation);
+                seat.hold(stream, guest, router).await;
             }
             Ok(Err(error)) => seat.doors.refusals.note(why_not(&error)),
             Err(_) => {
@@ -310,15 +318,16 @@ fn why_not(error: &io::Error) -> Refused {
 
 impl Seat {
     /// Answers one request after the other, until it ends or is to make way.
-    async fn hold<S>(self: Arc<Self>, stream: S, peer: Peer, router: Router)
+    async fn hold<S>(self: Arc<Self>, stream: S, guest: Guest, router: Router)
     where
         S: AsyncRead + AsyncWrite + Unpin,
     {
         let router = TowerToHyperService::new(router);
-        let for_requests = Arc::clone(&self);
+        let (for_requests, guest) = (Arc::clone(&self), Arc::new(guest));
         let service = service_fn(move |request| {
-            let (router, seat, peer) = (router.clone(), Arc::clone(&for_requests), peer.clone());
-            async move { Ok::<_, Infallible>(answer(&seat, &router, peer, request).await) }
+            let (router, seat, guest) =
+                (router.clone(), Arc::clone(&for_requests), Arc::clone(&guest));
+            async move { Ok::<_, Infallible>(answer(&seat, &router, &guest, request).await) }
         });
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
@@ -343,11 +352,20 @@ const FULL: &str = "HTTP/1.1 503 Service Unavailable\r\ncontent-type: applicatio
 async fn answer(
     seat: &Seat,
     router: &TowerToHyperService<Router>,
-    peer: Peer,
+    guest: &Guest,
     mut request: Request<Incoming>,
 ) -> Response<Body> {
+    let security = &seat.doors.security;
+    if !guest.is_still_good(security) {
+        seat.doors.refusals.note(Refused::Certificate);
+        let why = "this certificate is not good any more: connect anew with the present one";
+        let mut response = super::refuse(StatusCode::UNAUTHORIZED, why);
+        response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+        return response;
+    }
+    let peer = guest.peer().clone();
     // Where there are certificates, nobody else has a controller's place by asking for it.
-    let may_control = match &seat.doors.security {
+    let may_control = match security {
         Security::Loopback | Security::Open => true,
         Security::Tls(_) => peer.role() == Some(Role::Controller),
     };

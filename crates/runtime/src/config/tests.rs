@@ -297,3 +297,69 @@ fn a_missing_file_is_named() {
     let error = Config::load(Path::new("/nowhere/keyway.toml")).unwrap_err();
     assert!(error.to_string().contains("/nowhere/keyway.toml"), "{error}");
 }
+
+/// Moves every admin address to another machine.
+fn spread(config: &mut Config) {
+    let at = |last: u8| SocketAddr::from(([10, 0, 0, last], 7780));
+    config.controller.admin = at(1);
+    config.controller.standby_admin = None;
+    config.switches[0].admin = at(2);
+    for (node, last) in config.nodes.iter_mut().zip(3..) {
+        node.admin = at(last);
+    }
+}
+
+fn security(text: &str) -> Option<SecuritySection> {
+    Some(toml::from_str(text).unwrap())
+}
+
+#[test]
+fn a_control_plane_that_others_reach_is_protected_or_said_to_be_open() {
+    let found = problems_with(spread);
+    assert_eq!(found.len(), 1, "{found:#?}");
+    assert!(found[0].contains("10.0.0.1:7780") && found[0].contains("keyway certs init"));
+    assert!(found[0].contains("open = true"), "{found:#?}");
+    let one = problems_with(|config| config.nodes[1].admin = "[fd00::1]:7892".parse().unwrap());
+    assert!(one.iter().any(|it| it.contains("[fd00::1]:7892")), "{one:#?}");
+    let good = [
+        "open = true",
+        "directory = '/etc/keyway'",
+        "directory = '/etc/keyway'\nca = 'ca.crt'",
+        "ca = 'a'\ncertificate = 'b'\nkey = 'c'",
+    ];
+    for text in good {
+        let found = problems_with(|config| {
+            spread(config);
+            config.security = security(text);
+        });
+        assert_eq!(found, Vec::<String>::new(), "{text}");
+    }
+    let bad = [
+        ("", "[security] says nothing"),
+        ("open = true\ndirectory = 'a'", "remove open"),
+        ("directory = 'a'\nkey = 'b'", "name both"),
+        ("certificate = 'a'\nkey = 'b'", "has no ca"),
+        ("ca = 'a'", "has no certificate and no key"),
+    ];
+    for (text, why) in bad {
+        let found = problems_with(|config| config.security = security(text));
+        assert!(found.len() == 1 && found[0].contains(why), "{text}: {found:#?}");
+    }
+}
+
+#[test]
+fn everybody_in_a_configuration_has_a_name_and_files() {
+    let config = example();
+    let names = config.identities().unwrap();
+    let names: Vec<String> = names.iter().map(|(identity, _)| identity.to_string()).collect();
+    assert_eq!(names, ["controller/0", "switch/0", "node/1", "node/2", "node/3"]);
+    let mut config = example();
+    config.security = security("directory = '/nowhere'");
+    let member = cluster::Member::Node(NodeId(2));
+    let why = config.security_of(member).unwrap_err().to_string();
+    assert!(why.contains("/nowhere/ca.crt") && why.contains("keyway certs init"), "{why}");
+    config.security = security("open = true");
+    assert!(matches!(config.security_of(member), Ok(crate::identity::Security::Open)));
+    config.security = None;
+    assert!(matches!(config.security_of(member), Ok(crate::identity::Security::Loopback)));
+}

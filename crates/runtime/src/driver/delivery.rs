@@ -82,10 +82,36 @@ pub fn in_process(member: MemberHandle) -> io::Result<Line> {
 /// The line to a member with an admin server at this address, where no other one is believed to be
 /// the member. Its connections are kept.
 pub fn over_http(member: Member, admin: SocketAddr, security: &Security) -> Line {
-    let agent = agent(member, admin, security);
+    let asker = || Asker::new(member, admin, security.clone());
     let url = format!("{}://{admin}/v1", security.scheme());
-    let listen = matches!(member, Member::Node(_)).then(|| listen(agent.clone(), &url));
-    Line { deliver: deliver(agent, &url), listen }
+    let listen = matches!(member, Member::Node(_)).then(|| listen(asker(), &url));
+    Line { deliver: deliver(asker(), &url), listen }
+}
+
+/// Who asks a member. Connections are kept for as long as the certificate is.
+struct Asker {
+    member: Member,
+    admin: SocketAddr,
+    security: Security,
+    generation: u64,
+    agent: ureq::Agent,
+}
+
+impl Asker {
+    fn new(member: Member, admin: SocketAddr, security: Security) -> Self {
+        let (generation, agent) = (security.generation(), agent(member, admin, &security));
+        Self { member, admin, security, generation, agent }
+    }
+
+    /// One whose connections have shown the newest certificate.
+    fn agent(&mut self) -> &ureq::Agent {
+        let newest = self.security.generation();
+        if newest != self.generation {
+            self.generation = newest;
+            self.agent = agent(self.member, self.admin, &self.security);
+        }
+        &self.agent
+    }
 }
 
 fn agent(member: Member, admin: SocketAddr, security: &Security) -> ureq::Agent {
@@ -118,10 +144,10 @@ impl Resolver for Known {
     }
 }
 
-fn listen(agent: ureq::Agent, url: &str) -> Listen {
+fn listen(mut asker: Asker, url: &str) -> Listen {
     let url = format!("{url}/alerts?heard=");
     Box::new(move |heard| {
-        let request = agent.get(format!("{url}{heard}"));
+        let request = asker.agent().get(format!("{url}{heard}"));
         let request = request.config().timeout_global(Some(2 * SILENCE)).build();
         let mut response = request.call().map_err(|error| error.to_string())?;
         if !response.status().is_success() {
@@ -131,12 +157,12 @@ fn listen(agent: ureq::Agent, url: &str) -> Listen {
     })
 }
 
-fn deliver(agent: ureq::Agent, url: &str) -> Delivery {
+fn deliver(mut asker: Asker, url: &str) -> Delivery {
     let url = format!("{url}/order");
     Box::new(move |order| {
         let body = serde_json::to_vec(&order).map_err(failed)?;
         let size = u32::try_from(body.len()).unwrap_or(u32::MAX);
-        let request = agent.put(&url).header("content-type", "application/json");
+        let request = asker.agent().put(&url).header("content-type", "application/json");
         let wait = PATIENCE + TIME_PER_BYTE * size;
         let request = request.config().timeout_global(Some(wait)).build();
         let mut response = request.send(&body).map_err(failed)?;
@@ -196,3 +222,6 @@ impl Courier {
         self.orders.try_send(order).is_ok()
     }
 }
+
+#[cfg(test)]
+mod tests;

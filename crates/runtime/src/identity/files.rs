@@ -17,6 +17,7 @@ use std::io;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The file of authorities in a directory: the one that issues, and one before it after it was
 /// replaced.
@@ -107,6 +108,7 @@ impl CertificateFiles {
             });
         }
         let verifier = ClientVerifier::new(Arc::clone(&roots))
+            .map(Arc::new)
             .map_err(|why| IdentityError::Form { path: self.ca.clone(), what: "authority", why })?;
         verifier.verify_client_cert(first, between, UnixTime::now()).map_err(
             |error| match error {
@@ -120,8 +122,8 @@ impl CertificateFiles {
             },
         )?;
         let key = self.key()?;
-        let server = self.server(verifier, &chain, &key)?;
-        Ok(Credentials { identity, roots, chain, key, server: Arc::new(server) })
+        let server = Arc::new(self.server(Arc::clone(&verifier), &chain, &key)?);
+        Ok(Credentials { identity, until: facts.until, roots, chain, key, server, verifier })
     }
 
     fn roots(&self) -> Result<Arc<RootCertStore>, IdentityError> {
@@ -147,14 +149,14 @@ impl CertificateFiles {
 
     fn server(
         &self,
-        verifier: ClientVerifier,
+        verifier: Arc<ClientVerifier>,
         chain: &[CertificateDer<'static>],
         key: &PrivateKeyDer<'static>,
     ) -> Result<ServerConfig, IdentityError> {
         let builder = ServerConfig::builder_with_provider(provider())
             .with_protocol_versions(&[&TLS13])
             .map_err(IdentityError::refused("TLS 1.3"))?
-            .with_client_cert_verifier(Arc::new(verifier));
+            .with_client_cert_verifier(verifier);
         let config = builder.with_single_cert(chain.to_vec(), key.clone_key());
         let mut config = config.map_err(|error| match error {
             Error::InconsistentKeys(_) => IdentityError::OtherKey {
@@ -173,10 +175,12 @@ impl CertificateFiles {
 /// What proves an identity, ready to be used at either end of a connection.
 pub struct Credentials {
     identity: Identity,
+    until: i64,
     roots: Arc<RootCertStore>,
     chain: Vec<CertificateDer<'static>>,
     key: PrivateKeyDer<'static>,
     server: Arc<ServerConfig>,
+    verifier: Arc<ClientVerifier>,
 }
 
 impl Credentials {
@@ -186,10 +190,24 @@ impl Credentials {
         &self.identity
     }
 
+    /// For how long they are still valid.
+    #[must_use]
+    pub fn left(&self) -> Duration {
+        let until = Duration::from_secs(u64::try_from(self.until).unwrap_or_default());
+        until.saturating_sub(Duration::from_secs(UnixTime::now().as_secs()))
+    }
+
     /// For those who accept connections. A client may show no certificate; one that it shows is
     /// good.
     pub(crate) fn server(&self) -> Arc<ServerConfig> {
         Arc::clone(&self.server)
+    }
+
+    /// Whether a certificate that was good when it was shown, with those between it and an
+    /// authority, still is.
+    pub(crate) fn vouch_for(&self, chain: &[CertificateDer<'_>]) -> bool {
+        let Some((first, between)) = chain.split_first() else { return false };
+        self.verifier.verify_client_cert(first, between, UnixTime::now()).is_ok()
     }
 
     /// For those who connect.

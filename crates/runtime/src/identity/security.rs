@@ -1,13 +1,11 @@
 //! What protects the control plane of a process.
 
-use super::certificate::Facts;
 use super::error::IdentityError;
 use super::files::{CertificateFiles, Credentials};
-use super::names::{Expected, Identity};
+use super::names::Expected;
 use super::open::is_local;
 use super::watch::Watched;
 use controller::Protection;
-use rustls::pki_types::CertificateDer;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -89,9 +87,4 @@ impl Security {
             watched.reload();
         }
     }
-}
-
-/// Whose certificate this is, which an authority has been found to vouch for.
-pub(crate) fn identity_of(certificate: &CertificateDer<'_>) -> Option<Identity> {
-    Facts::read(certificate).ok()?.identity
 }

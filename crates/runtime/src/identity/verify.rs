@@ -13,6 +13,7 @@ use rustls::{
     CertificateError, DigitallySignedStruct, DistinguishedName, Error, OtherError,
     PeerIncompatible, RootCertStore, SignatureScheme,
 };
+use std::fmt;
 use std::sync::Arc;
 
 /// Who computes.
@@ -21,12 +22,19 @@ pub(super) fn provider() -> Arc<CryptoProvider> {
 }
 
 /// Why a certificate that an authority vouches for is not taken all the same.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 enum Unfit {
     #[error("the certificate at the other end names no role")]
     Nameless,
     #[error("the certificate at the other end is of {found}, and {expected} is expected there")]
     Other { found: Identity, expected: Expected },
+}
+
+impl fmt::Debug for Unfit {
+    // rustls shows what others find in this form.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
 }
 
 impl From<Unfit> for Error {

@@ -90,8 +90,9 @@ impl<T> Watched<T> {
         state.trouble == Trouble::None
     }
 
-    /// How many times it was made anew.
+    /// How many times it was made anew, for which files are looked at as by [`get`](Self::get).
     pub fn generation(&self) -> u64 {
+        self.get();
         self.lock().generation
     }
 

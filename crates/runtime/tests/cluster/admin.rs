@@ -107,8 +107,8 @@ const CONTROLLER_METRICS: [Metric; 14] = [
 ];
 
 /// These have samples only once something was asked, while something is copied, or keys are hot,
-/// with a limit or a disk, or when replicas were compared.
-const COPY_METRICS: [Metric; 11] = [
+/// with a limit or a disk, when replicas were compared, or with certificates.
+const COPY_METRICS: [Metric; 12] = [
     metric::NODE_LATENCY_SECONDS,
     metric::NODE_MEMORY_MAX_BYTES,
     metric::NODE_DISK_FREE_BYTES,
@@ -120,6 +120,7 @@ const COPY_METRICS: [Metric; 11] = [
     metric::CONTROLLER_VERIFIED_AGE_SECONDS,
     metric::SWITCH_HOT_READS,
     metric::SWITCH_HOT_WRITES,
+    metric::CERTIFICATE_LEFT_SECONDS,
 ];
 
 /// Of the process, whatever its role.

@@ -17,6 +17,8 @@ mod questions;
 #[cfg(test)]
 mod requests;
 #[cfg(test)]
+mod secured;
+#[cfg(test)]
 mod servers;
 #[cfg(test)]
 mod setup;

@@ -1,6 +1,5 @@
 //! Which certificates there are.
 
-use super::failed;
 use console::answer::Answer;
 use console::chart::list as columns;
 use console::exit::{Failure, Verdict};
@@ -8,16 +7,14 @@ use console::out;
 use console::shared::Shared;
 use machine::Instant;
 use runtime::clock::Clock;
-use runtime::identity::{Facts, Listed, list};
-use std::path::Path;
+use runtime::identity::{Facts, Listed};
 
-/// Shows the certificates of a directory. Exit code 1 if one is not valid now.
-pub(super) fn run(directory: &Path, shared: &Shared) -> Result<Verdict, Failure> {
+/// Shows these certificates. Exit code 1 if one is not valid now.
+pub(super) fn run(all: &[Listed], shared: &Shared) -> Result<Verdict, Failure> {
     let Instant(now) = Clock::new().now();
     let now = i64::try_from(now / 1_000_000_000).unwrap_or(i64::MAX);
-    let all = list(directory).map_err(failed)?;
     let mut rows = vec![["name", "serial", "valid until", ""].map(str::to_owned).to_vec()];
-    for Listed { certificate, facts } in &all {
+    for Listed { certificate, facts } in all {
         let Facts { identity, serial, from, until, until_text, .. } = facts;
         let state = state(facts, now);
         if shared.json {

@@ -1,3 +1,5 @@
+//! Certificates that are made can be used, and each mistake with files is found.
+
 use super::super::error::IdentityError;
 use super::super::files::CertificateFiles;
 use super::super::names::{Expected, Role};
