@@ -12,6 +12,13 @@ pub fn load(path: &Path, roles: &[Role]) -> Result<Security, Failure> {
     loaded.map_err(|error| Failure::usage(error.to_string()))
 }
 
+/// The same for a process that others connect to, so that no certificate of another role will do.
+pub fn load_of(path: &Path, role: Role) -> Result<Security, Failure> {
+    let files = if path.is_dir() { first(path, &[role]) } else { CertificateFiles::beside(path) };
+    let loaded = Security::load(files, Expected::Role(role));
+    loaded.map_err(|error| Failure::usage(error.to_string()))
+}
+
 fn first(directory: &Path, roles: &[Role]) -> CertificateFiles {
     let of = |role: &Role| CertificateFiles::of_role(directory, *role);
     let all = || roles.iter().map(of);

@@ -112,7 +112,7 @@ impl Args {
         self.logs.start("warn")?;
         // Before any thread is started, so that none of them takes the signal.
         let signals = Signals::hold().context("cannot hold signals back")?;
-        let security = security(shared, Role::Gateway, self.open)?;
+        let security = self.security(shared)?;
         if let Some(at) = self.metrics.filter(|at| !security.may_serve_at(*at)) {
             return Err(Failure::usage(format!(
                 "--metrics {at} is reached from other machines: name a certificate with --certs \
@@ -163,6 +163,18 @@ impl Args {
         }
         gateway.stop();
         Ok(Verdict::Yes)
+    }
+}
+
+impl Args {
+    /// One that serves no metrics only asks, for which a client's certificate will do.
+    fn security(&self, shared: &Shared) -> Result<Security, Failure> {
+        match &shared.certs {
+            Some(path) if self.metrics.is_none() => {
+                certs::load(path, &[Role::Gateway, Role::Client, Role::Admin])
+            }
+            _ => security(shared, Role::Gateway, self.open),
+        }
     }
 }
 
@@ -284,11 +296,11 @@ pub(crate) fn hot_keys(status: &Status, keyspace: &str) -> Vec<HotKey> {
     of_keyspace.map(key).collect()
 }
 
-/// The certificate that a process shows which this command starts, and asks others for one; or
-/// that it asks nobody, of this machine or of any.
+/// The certificate that a process shows which this command starts, or that it shows none, and
+/// serves this machine or any.
 pub(crate) fn security(shared: &Shared, role: Role, open: bool) -> Result<Security, Failure> {
     match &shared.certs {
-        Some(path) => certs::load(path, &[role]),
+        Some(path) => certs::load_of(path, role),
         None if open => Ok(Security::Open),
         None => Ok(Security::Loopback),
     }

@@ -241,6 +241,11 @@ fn certificates_and_the_authority_are_replaced_while_the_cluster_goes_on() {
     rotate(&processes, &ca, &["certs", "rotate", "--dir", place]);
     assert_eq!(old.status("GET", controller, "/v1/status"), None, "the old one is not any more");
 
+    // Who is asked to look at once does so, and does not end.
+    let node = processes.id_of("node --id 1").to_string();
+    let sent = std::process::Command::new("kill").args(["-HUP", &node]).status();
+    assert!(sent.is_ok_and(|status| status.success()));
+
     // A file that cannot be used changes nothing.
     let files = ["crt", "key"].map(|it| directory.join("controller-0").with_extension(it));
     let good = std::fs::read(&files[1]).unwrap();

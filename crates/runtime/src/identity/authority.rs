@@ -7,7 +7,7 @@
 
 mod write;
 
-use super::certificate::Facts;
+use super::certificate::{Facts, is_of_key};
 use super::error::IdentityError;
 use super::files::{CA_CERTIFICATE, certificates, read_secret};
 use super::names::Identity;
@@ -77,6 +77,8 @@ pub struct Listed {
 pub struct Authority {
     directory: PathBuf,
     issuer: Issuer<'static, KeyPair>,
+    /// Its certificate, as it is written.
+    own: String,
     /// What goes with its certificates until the next rotation.
     cross: String,
 }
@@ -101,7 +103,8 @@ impl Authority {
         write(&key_file, Kind::Secret, key.serialize_pem().as_bytes())?;
         write(&directory.join(CA_CERTIFICATE), Kind::Public, own.pem().as_bytes())?;
         let issuer = Issuer::new(params, key);
-        Ok(Self { directory: directory.to_owned(), issuer, cross: String::new() })
+        let (directory, own, cross) = (directory.to_owned(), own.pem(), String::new());
+        Ok(Self { directory, issuer, own, cross })
     }
 
     /// Opens the one in this directory.
@@ -120,17 +123,20 @@ impl Authority {
             move |error: rcgen::Error| IdentityError::Form { path, what, why: error.to_string() }
         };
         let key = KeyPair::from_pem(&text).map_err(form(&key_file, "key"))?;
-        let first = found.first().ok_or_else(|| IdentityError::Missing {
-            path: ca.clone(),
-            hint: "keyway certs init --config FILE".to_owned(),
+        // The first one, unless somebody was interrupted while it was replaced.
+        let own = found.iter().position(|it| is_of_key(it, key.public_key_raw()));
+        let own = own.and_then(|at| texts(&ca).ok()?.into_iter().nth(at));
+        let own = own.ok_or_else(|| IdentityError::OtherKey {
+            key: key_file.clone(),
+            certificate: ca.clone(),
         })?;
-        let issuer = Issuer::from_ca_cert_der(first, key).map_err(form(&ca, "authority"))?;
+        let issuer = Issuer::from_ca_cert_pem(&own, key).map_err(form(&ca, "authority"))?;
         let cross = match fs::read_to_string(directory.join(CA_CROSS)) {
             Ok(text) => text,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
             Err(why) => return Err(IdentityError::File { path: directory.join(CA_CROSS), why }),
         };
-        Ok(Self { directory: directory.to_owned(), issuer, cross })
+        Ok(Self { directory: directory.to_owned(), issuer, own, cross })
     }
 
     /// Makes a certificate, in place of one that is there if `replace` says so.
@@ -197,8 +203,7 @@ impl Authority {
     /// If files cannot be written.
     pub fn forget_former(&mut self) -> Result<(), IdentityError> {
         let ca = self.directory.join(CA_CERTIFICATE);
-        let text = first_certificate(&ca)?;
-        write(&ca, Kind::Public, text.as_bytes())?;
+        write(&ca, Kind::Public, self.own.as_bytes())?;
         self.cross.clear();
         let cross = self.directory.join(CA_CROSS);
         match fs::remove_file(&cross) {
@@ -217,16 +222,15 @@ impl Authority {
     /// If files cannot be written.
     pub fn replace(&mut self) -> Result<(), IdentityError> {
         let ca = self.directory.join(CA_CERTIFICATE);
-        let former = first_certificate(&ca)?;
         let (key, params) = (new_key()?, ca_params()?);
         let refused = || IdentityError::refused::<rcgen::Error>("the new authority");
         let own = params.self_signed(&key).map_err(refused())?;
         let cross = params.signed_by(&key, &self.issuer).map_err(refused())?;
         // The bundle first: whatever is read meanwhile, certificates of both are believed.
-        write(&ca, Kind::Public, format!("{}{former}", own.pem()).as_bytes())?;
+        write(&ca, Kind::Public, format!("{}{}", own.pem(), self.own).as_bytes())?;
         write(&self.directory.join(CA_CROSS), Kind::Public, cross.pem().as_bytes())?;
         write(&self.directory.join(CA_KEY), Kind::Secret, key.serialize_pem().as_bytes())?;
-        self.cross = cross.pem();
+        (self.own, self.cross) = (own.pem(), cross.pem());
         self.issuer = Issuer::new(params, key);
         Ok(())
     }
@@ -304,13 +308,12 @@ fn set_validity(params: &mut CertificateParams, validity: Validity) {
     params.not_after = at(validity.until);
 }
 
-/// The first certificate of a file, as it is written there.
-fn first_certificate(path: &Path) -> Result<String, IdentityError> {
+/// The certificates of a file, as they are written there.
+fn texts(path: &Path) -> Result<Vec<String>, IdentityError> {
     const END: &str = "-----END CERTIFICATE-----";
-    certificates(path, "authority")?;
     let text = fs::read_to_string(path).map_err(IdentityError::file(path))?;
-    let end = text.find(END).map_or(text.len(), |at| at + END.len());
-    Ok(text.get(..end).unwrap_or_default().to_owned() + "\n")
+    let parts = text.split_inclusive(END).filter(|part| part.ends_with(END));
+    Ok(parts.map(|part| part.trim_start().to_owned() + "\n").collect())
 }
 
 impl std::fmt::Debug for Authority {

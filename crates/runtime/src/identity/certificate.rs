@@ -68,6 +68,12 @@ impl Facts {
     }
 }
 
+/// Whether a certificate is about this public key.
+pub(super) fn is_of_key(certificate: &CertificateDer<'_>, public_key: &[u8]) -> bool {
+    let parsed = X509Certificate::from_der(certificate);
+    parsed.is_ok_and(|(_, it)| it.public_key().subject_public_key.data.as_ref() == public_key)
+}
+
 fn address(bytes: &[u8]) -> Option<IpAddr> {
     let four: Result<[u8; 4], _> = bytes.try_into();
     let sixteen: Result<[u8; 16], _> = bytes.try_into();

@@ -288,10 +288,11 @@ const OTHERS: u32 = 0o077;
 fn hint(path: &Path) -> String {
     let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
     let directory = path.parent().unwrap_or(Path::new(".")).display();
-    match stem.split_once('-') {
-        Some((role, name)) if role.parse::<Role>().is_ok() => {
+    let (role, name) = stem.split_once('-').unwrap_or((stem, stem));
+    match role.parse::<Role>() {
+        Ok(role) => {
             format!("keyway certs issue {role} {name} --dir {directory}")
         }
-        _ => "keyway certs init --config FILE makes all that a cluster needs".to_owned(),
+        Err(_) => "keyway certs init --config FILE makes all that a cluster needs".to_owned(),
     }
 }

@@ -169,3 +169,23 @@ fn one_certificate_can_be_rotated_and_one_that_is_not_there_cannot() {
     let why = authority.rotate(&[node("5")], Validity::days(2)).unwrap_err().to_string();
     assert!(why.contains("keyway certs issue node 5"), "{why}");
 }
+
+#[test]
+fn an_authority_whose_replacement_was_interrupted_goes_on_and_one_of_another_key_does_not() {
+    let (directory, mut authority) = setup(Validity::days(1));
+    let at = |name: &str| directory.path().join(name);
+    let key = fs::read(at("ca.key")).unwrap();
+    authority.replace().unwrap();
+    // The bundle is there already, and the key not yet.
+    fs::write(at("ca.key"), key).unwrap();
+    fs::remove_file(at("ca-cross.crt")).unwrap();
+    let mut authority = Authority::open(directory.path()).unwrap();
+    authority.forget_former().unwrap();
+    authority.rotate(&[], Validity::days(1)).unwrap();
+    load(CertificateFiles::of(directory.path(), &node("3")), node("3")).unwrap();
+
+    let (other, _authority) = setup(Validity::days(1));
+    fs::copy(other.path().join("ca.key"), at("ca.key")).unwrap();
+    let why = Authority::open(directory.path()).unwrap_err().to_string();
+    assert!(why.contains("does not go with"), "{why}");
+}
