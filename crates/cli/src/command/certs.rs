@@ -50,7 +50,7 @@ Examples:
 
 /// Make an authority, and a certificate for each role in the configuration and for commands.
 ///
-/// The directory is that of --dir, or what [security] of the configuration says.
+/// The directory is that of --dir, or the one that the configuration names under `security`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -117,7 +117,7 @@ struct Place {
     /// Directory of the certificates.
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
-    /// Configuration whose [security] says the directory.
+    /// Configuration that names the directory under `security`.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
 }
