@@ -12,7 +12,8 @@
 #define KW_VERSION		1
 #define KW_HEADER_LEN		120
 #define KW_PORT	7700
-#define KW_DATAGRAM_MAX	1472
+#define KW_PACKET_MAX	1472
+#define KW_FILL_MAX	1448
 #define KW_KEY_MAX	1024
 #define KW_ENTRY_MAX	1280
 #define KW_STORE_WORDS_MAX	88
@@ -57,6 +58,7 @@
 #define KW_CONTENT_MATCH_BITS	64
 #define KW_ROUTE_PROTOCOL	107
 #define KW_ROUTE_METRIC	7700
+#define KW_ENVELOPE_LEN	24
 #define KW_PUT_LEN	8
 #define KW_CAS_LEN	18
 #define KW_INCR_LEN	8
@@ -292,6 +294,26 @@ enum kw_content_class {
 	KW_CONTENT_CLASS_READ = 0x01,
 	KW_CONTENT_CLASS_READ_AT_HOME = 0x02,
 	KW_CONTENT_CLASS_WRITE = 0x03,
+};
+
+/* Who wrote an envelope, and for whom. */
+enum kw_envelope_kind {
+	KW_ENVELOPE_KIND_REQUEST = 0x01,
+	KW_ENVELOPE_KIND_REPLY = 0x02,
+	KW_ENVELOPE_KIND_MEMBER = 0x03,
+	KW_ENVELOPE_KIND_COOKIE = 0x04,
+};
+
+/* Why what came in an envelope, or should have, was dropped before anybody looked at it: the index of a counter. */
+enum kw_envelope_refusal {
+	KW_ENVELOPE_REFUSAL_BARE = 0x01,
+	KW_ENVELOPE_REFUSAL_MALFORMED = 0x02,
+	KW_ENVELOPE_REFUSAL_PERIOD = 0x03,
+	KW_ENVELOPE_REFUSAL_SENDER = 0x04,
+	KW_ENVELOPE_REFUSAL_EDGE = 0x05,
+	KW_ENVELOPE_REFUSAL_END = 0x06,
+	KW_ENVELOPE_REFUSAL_RIGHT = 0x07,
+	KW_ENVELOPE_REFUSAL_NO_COOKIE = 0x08,
 };
 
 /* How much room a node has for new data, from much to none: `count` of CHAIN_ACK and CHAIN_COMMIT. */

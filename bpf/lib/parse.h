@@ -114,7 +114,7 @@ static __always_inline int kw_check(const struct kw_packet *p, void *end)
 		return KW_DROP_BAD_OP;
 	payload_len = bpf_ntohs(kw->payload_len);
 	key_len = bpf_ntohs(kw->key_len);
-	if (KW_HEADER_LEN + payload_len != p->len || p->len > KW_DATAGRAM_MAX ||
+	if (KW_HEADER_LEN + payload_len != p->len || p->len > KW_PACKET_MAX ||
 	    key_len > payload_len || key_len > KW_KEY_MAX)
 		return KW_DROP_BAD_LENGTH;
 	if (kw->chain_len > KW_CHAIN_MAX || kw->chain_pos >= (kw->chain_len ? kw->chain_len : 1))

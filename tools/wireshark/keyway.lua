@@ -90,6 +90,12 @@ local FAMILIES = {
     [0x01] = "value",
     [0x02] = "deleted",
   },
+  envelope_kind = {
+    [0x01] = "request",
+    [0x02] = "reply",
+    [0x03] = "member",
+    [0x04] = "cookie",
+  },
   room = {
     [0x00] = "plenty",
     [0x01] = "tight",
@@ -244,6 +250,16 @@ local HEADER = {
 }
 
 local FORMS = {
+  ["envelope"] = {
+    { name = "magic", at = 0, size = 2, shown = "hex" },
+    { name = "kind", at = 2, size = 1, shown = "named", names = FAMILIES.envelope_kind },
+    { name = "period", at = 3, size = 1, shown = "number" },
+    { name = "echo", at = 4, size = 4, shown = "number" },
+    { name = "edge", at = 8, size = 8, shown = "hex" },
+    { name = "end", at = 16, size = 8, shown = "hex" },
+    len = 24,
+    parts = {},
+  },
   ["put"] = {
     { name = "expiry_ms", at = 0, size = 8, shown = "number" },
     len = 8,

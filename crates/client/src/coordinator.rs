@@ -16,9 +16,7 @@ use machine::{Datagram, Instant, Outbox, Rng};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
-use wire::{
-    Body, Code, DATAGRAM_MAX, Endpoint, Entry, Fields as _, HEADER_LEN, Header, Op, Packet,
-};
+use wire::{Body, Code, Endpoint, Entry, FILL_MAX, Fields as _, HEADER_LEN, Header, Op, Packet};
 
 /// The machine. It follows the contract of all [`machine`]s.
 #[derive(Debug)]
@@ -200,7 +198,7 @@ fn reply(out: &mut Outbox, asked: &Asked, outcomes: &[Outcome<Option<Value>>]) {
         let entry = Entry { version: *version, expiry_ms: *expiry_ms | big, now_ms: 0, value };
         let before = payload.len();
         wire::push_mget_entry(&mut payload, *index, code as u8, &entry);
-        if HEADER_LEN + payload.len() > DATAGRAM_MAX {
+        if HEADER_LEN + payload.len() > FILL_MAX {
             let last = payload.split_off(before);
             send(&mut header, &mut payload);
             payload = last;

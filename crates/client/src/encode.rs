@@ -9,7 +9,7 @@ use std::time::Duration;
 use wire::big::EXPIRY_BIG;
 use wire::expiry::TIME_MAX;
 use wire::{
-    BATCH_BYTES_MAX, BATCH_STEPS_MAX, CasBody, DATAGRAM_MAX, ENTRY_MAX, Expect, HEADER_LEN, Header,
+    BATCH_BYTES_MAX, BATCH_STEPS_MAX, CasBody, ENTRY_MAX, Expect, FILL_MAX, HEADER_LEN, Header,
     IncrBody, KEY_MAX, NAME_MAX, New, Op, PartKey, PutBody, RANGE_PIECES_MAX, RangeBody,
     RangeInterval, SinceBody, Version, flag,
 };
@@ -122,7 +122,7 @@ fn cas_fields<'a>(
     // Every write needs room to say since when its client is known.
     let fields = HEADER_LEN + CasBody::LEN + SinceBody::LEN;
     let len = fields + key.len() + expected.len() + value.len();
-    if len > DATAGRAM_MAX {
+    if len > FILL_MAX {
         return Err(StartError::CasTooLarge { len });
     }
     let fixed = CasBody { expiry_ms, expect_version, expect_len: short(expected.len()) };
@@ -179,7 +179,7 @@ pub(crate) fn range(
     interval: &Interval,
     terms: RangeTerms,
 ) {
-    let room = DATAGRAM_MAX - HEADER_LEN - RangeBody::LEN;
+    let room = FILL_MAX - HEADER_LEN - RangeBody::LEN;
     let len = |edge: &Option<Edge>| edge.as_ref().map_or(0, |e| e.key.len());
     let (mut start_room, mut end_room) = (room, room);
     if terms.reverse {

@@ -24,7 +24,7 @@ use machine::Instant;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
-use wire::{Code, DATAGRAM_MAX, HEADER_LEN, Header, MGET_KEYS_MAX, MgetEntries, Op, Version};
+use wire::{Code, FILL_MAX, HEADER_LEN, Header, MGET_KEYS_MAX, MgetEntries, Op, Version};
 
 /// A request for any number of keys.
 #[derive(Debug)]
@@ -462,7 +462,7 @@ fn fitting(key_lens: impl Iterator<Item = usize>) -> usize {
     let mut len = HEADER_LEN;
     let fits = |key_len: &usize| {
         len += wire::mget_len(std::iter::once(*key_len));
-        len <= DATAGRAM_MAX
+        len <= FILL_MAX
     };
     key_lens.take(MGET_KEYS_MAX).take_while(fits).count()
 }
@@ -489,7 +489,7 @@ mod tests {
             let mut datagram = Vec::new();
             let (op, part) = many.deal(&mut datagram, Instant::default(), 1);
             counts.push(part.missing.count_ones());
-            assert!(op == Op::Mget && datagram.len() <= DATAGRAM_MAX);
+            assert!(op == Op::Mget && datagram.len() <= FILL_MAX);
         }
         assert_eq!(counts, [32, 9, 1, 1], "a key that is there twice is asked for once");
     }

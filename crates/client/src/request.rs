@@ -5,7 +5,7 @@ use std::fmt;
 use std::ops::Bound;
 use std::time::Duration;
 use wire::{
-    BATCH_BYTES_MAX, BATCH_STEPS_MAX, DATAGRAM_MAX, ENTRY_MAX, KEY_MAX, ManifestBody, NAME_MAX,
+    BATCH_BYTES_MAX, BATCH_STEPS_MAX, ENTRY_MAX, FILL_MAX, KEY_MAX, ManifestBody, NAME_MAX,
     PartKey, UploadBody,
 };
 
@@ -264,7 +264,7 @@ impl fmt::Display for StartError {
             Self::CasTooLarge { len } => write!(
                 f,
                 "key, expected value and new value make a datagram of {len} bytes and \
-                 {DATAGRAM_MAX} is the most; expect the version instead of the value"
+                 {FILL_MAX} is the most; expect the version instead of the value"
             ),
             Self::NothingExpected => f.write_str(
                 "only a value that is there can be deleted or kept; expect a version or a value",

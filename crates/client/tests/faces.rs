@@ -36,7 +36,7 @@ impl Service {
         let (heard, goodbyes) = channel();
         let thread = std::thread::spawn(move || {
             let (mut store, mut version) = (Store::new(), 0);
-            let mut buffer = [0; wire::DATAGRAM_MAX];
+            let mut buffer = [0; wire::PACKET_MAX];
             for number in 1u64.. {
                 let (len, from) = socket.recv_from(&mut buffer).expect("loopback stays up");
                 let Some(datagram) = buffer.get(..len).filter(|it| !it.is_empty()) else { return };

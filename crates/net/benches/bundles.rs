@@ -99,7 +99,7 @@ fn round(servers: usize, in_flight: u32, sizes: [usize; 4], apart: bool) -> [f64
             let done = &done;
             let answer = move |out: &mut Outbound, number: u32, payload: &mut [u8]| {
                 let size = sizes[number as usize % sizes.len()];
-                let mut reply = [1; wire::DATAGRAM_MAX];
+                let mut reply = [1; wire::PACKET_MAX];
                 reply[..NUMBER_LEN].copy_from_slice(&payload[..NUMBER_LEN]);
                 out.push(switch_at, &reply[..size]);
             };

@@ -68,7 +68,7 @@ pub struct Received<'a> {
     pub from: Endpoint,
     /// How many datagrams that are here already waited behind it.
     pub waiting: u16,
-    /// The UDP payload, all of it, however much longer than `wire::DATAGRAM_MAX`.
+    /// The UDP payload, all of it, however much longer than `wire::PACKET_MAX`.
     pub payload: &'a mut [u8],
 }
 

@@ -31,7 +31,7 @@ pub struct Outbound {
 /// A place for each datagram of a batch: a multiple of the cache line.
 type Buffers = [[u8; BUFFER_SIZE]; BATCH_MAX];
 const BUFFER_SIZE: usize = 1536;
-const _: () = assert!(BUFFER_SIZE >= wire::DATAGRAM_MAX);
+const _: () = assert!(BUFFER_SIZE >= wire::PACKET_MAX);
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Queued {
@@ -80,7 +80,7 @@ impl Outbound {
     ///
     /// # Panics
     ///
-    /// If the batch is full, or the datagram over `wire::DATAGRAM_MAX`: machines make none.
+    /// If the batch is full, or the datagram over `wire::PACKET_MAX`: machines make none.
     pub fn push(&mut self, to: Endpoint, payload: &[u8]) {
         self.push_from(None, to, payload);
     }
@@ -93,7 +93,7 @@ impl Outbound {
     ///
     /// As [`push`](Self::push).
     pub fn push_from(&mut self, from: Option<Endpoint>, to: Endpoint, payload: &[u8]) {
-        assert!(payload.len() <= wire::DATAGRAM_MAX, "machines keep to the limit");
+        assert!(payload.len() <= wire::PACKET_MAX, "machines keep to the limit");
         let at = self.queued.len();
         let buffer = self.buffers.get_mut(at).expect("full batches are sent first");
         let room = buffer.get_mut(..payload.len()).expect("buffers exceed the limit");

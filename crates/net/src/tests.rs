@@ -49,9 +49,9 @@ fn round_trip_of_every_size(at: &str) {
     let (sender, receiver) = (bind(at), bind(at));
     let mut outbound = Outbound::new(sender.family());
     let mut size = 0;
-    while size <= wire::DATAGRAM_MAX {
+    while size <= wire::PACKET_MAX {
         let first = size;
-        while size <= wire::DATAGRAM_MAX && !outbound.is_full() {
+        while size <= wire::PACKET_MAX && !outbound.is_full() {
             outbound.push(endpoint(&receiver), &payload(size));
             size += 1;
         }
@@ -80,7 +80,7 @@ fn a_datagram_over_the_limit_shows_as_one() {
     let sender = std::net::UdpSocket::bind(V4).unwrap();
     sender.send_to(&[7; 9000], receiver.local()).unwrap();
     let came = collect(&receiver, 1);
-    assert!(came[0].1.len() > wire::DATAGRAM_MAX);
+    assert!(came[0].1.len() > wire::PACKET_MAX);
 }
 
 #[test]
@@ -190,7 +190,7 @@ fn one_batch(at: &str, sizes: &[(usize, usize)]) {
 #[test]
 fn a_batch_of_the_largest_datagrams_is_more_than_one_message_and_arrives() {
     for at in [V4, V6] {
-        one_batch(at, &[(0, wire::DATAGRAM_MAX); BATCH_MAX]);
+        one_batch(at, &[(0, wire::PACKET_MAX); BATCH_MAX]);
     }
 }
 
@@ -201,7 +201,7 @@ proptest! {
     fn each_receiver_gets_its_datagrams_of_a_mixed_batch_in_order(
         // Few sizes, so that many are alike; 0 and the largest among them.
         sizes in proptest::collection::vec(
-            (0..3usize, prop::sample::select(vec![0, 1, 120, 121, 600, wire::DATAGRAM_MAX])),
+            (0..3usize, prop::sample::select(vec![0, 1, 120, 121, 600, wire::PACKET_MAX])),
             0..=BATCH_MAX,
         ),
         at in prop::sample::select(vec![V4, V6]),

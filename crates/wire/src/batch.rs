@@ -2,8 +2,8 @@
 //! as it goes down the chain.
 
 use crate::layout::{
-    BATCH_BYTES_MAX, BATCH_STEPS_MAX, BatchStepBody, ChainStepBody, ChainWriteBody, DATAGRAM_MAX,
-    ENTRY_MAX, Effect, HEADER_LEN, KEY_MAX,
+    BATCH_BYTES_MAX, BATCH_STEPS_MAX, BatchStepBody, ChainStepBody, ChainWriteBody, ENTRY_MAX,
+    Effect, HEADER_LEN, KEY_MAX, PACKET_MAX,
 };
 use crate::number::Version;
 use alloc::vec::Vec;
@@ -247,7 +247,7 @@ fn short(len: usize) -> u16 {
 // What a client may ask for goes down the chain in one datagram.
 const _: () = {
     assert!(ChainStepBody::LEN <= BatchStepBody::LEN);
-    assert!(HEADER_LEN + ChainWriteBody::LEN + BATCH_BYTES_MAX <= DATAGRAM_MAX);
+    assert!(HEADER_LEN + ChainWriteBody::LEN + BATCH_BYTES_MAX <= PACKET_MAX);
 };
 
 #[cfg(test)]

@@ -8,10 +8,10 @@ use crate::copy::CopyEntries;
 use crate::durable::DurableVersions;
 use crate::layout::{
     BatchReplyBody, CasBody, ChainMendBody, ChainVerifiedBody, ChainVerifyBody, ChainWriteBody,
-    Code, DATAGRAM_MAX, DelegationFetchBody, DescribeReplyBody, ENTRY_MAX, Fields, GetReplyBody,
-    HEADER_LEN, HotCopyBody, IncrBody, IncrReplyBody, KEY_MAX, MGET_KEYS_MAX, MgetEntryBody,
-    MgetSlotBody, Op, PutBody, RangeBody, RangeCountBody, RangeEntryBody, RecallBody,
-    STORE_WORDS_MAX, flag,
+    Code, DelegationFetchBody, DescribeReplyBody, ENTRY_MAX, Fields, GetReplyBody, HEADER_LEN,
+    HotCopyBody, IncrBody, IncrReplyBody, KEY_MAX, MGET_KEYS_MAX, MgetEntryBody, MgetSlotBody, Op,
+    PACKET_MAX, PutBody, RangeBody, RangeCountBody, RangeEntryBody, RecallBody, STORE_WORDS_MAX,
+    flag,
 };
 use crate::messages::KeyReply;
 use crate::number::{DelegationId, Version};
@@ -364,7 +364,7 @@ fn refusal<'a>(code: Code, words: &[u8]) -> Option<Body<'a>> {
 // A RECALL carries the largest value there may be, and its own words.
 const _: () = {
     let largest = HEADER_LEN + ChainWriteBody::LEN + RecallBody::LEN + ENTRY_MAX;
-    assert!(largest <= DATAGRAM_MAX);
+    assert!(largest <= PACKET_MAX);
 };
 
 pub(crate) fn whole_key(payload: &[u8], key_len: usize) -> Option<&[u8]> {

@@ -3,8 +3,8 @@
 use crate::body::{key_and_value, whole_key};
 use crate::layout::{
     CacheAnswerBody, CacheGrantBody, CacheLoanBody, CacheRecallBody, CacheRenewBody,
-    CacheReportBody, CacheRuleBody, CacheRulePlacedBody, CacheUpdateBody, Code, DATAGRAM_MAX,
-    Fields, HEADER_LEN, KEY_MAX, Op,
+    CacheReportBody, CacheRuleBody, CacheRulePlacedBody, CacheUpdateBody, Code, FILL_MAX, Fields,
+    HEADER_LEN, KEY_MAX, Op, PACKET_MAX,
 };
 use alloc::vec::Vec;
 
@@ -130,7 +130,7 @@ impl<'a> CacheReports<'a> {
     /// Appends a key to a payload, if the datagram has room for it.
     pub fn push(out: &mut Vec<u8>, fixed: &CacheReportBody, key: &[u8]) -> bool {
         let len = CacheReportBody::LEN + key.len();
-        let fits = HEADER_LEN + out.len() + len <= DATAGRAM_MAX;
+        let fits = HEADER_LEN + out.len() + len <= FILL_MAX;
         if fits {
             let key_len = u16::try_from(key.len()).expect("keys are at most KEY_MAX long");
             out.extend_from_slice(&CacheReportBody { key_len, ..*fixed }.to_bytes());
@@ -177,10 +177,10 @@ pub struct CacheRules<'a> {
 }
 
 /// Changes that one CACHE_RULES can name, if none of them says where the key lies.
-pub const CACHE_RULES_MAX: usize = (DATAGRAM_MAX - HEADER_LEN) / CacheRuleBody::LEN;
+pub const CACHE_RULES_MAX: usize = (PACKET_MAX - HEADER_LEN) / CacheRuleBody::LEN;
 
 /// Changes that one CACHE_RULES has room for, whatever they say.
-pub const CACHE_RULES_FIT: usize = (DATAGRAM_MAX - HEADER_LEN) / CacheRulePlacedBody::LEN;
+pub const CACHE_RULES_FIT: usize = (FILL_MAX - HEADER_LEN) / CacheRulePlacedBody::LEN;
 
 impl<'a> CacheRules<'a> {
     fn parse(bytes: &'a [u8]) -> Option<Self> {
@@ -232,7 +232,7 @@ mod tests {
         payload.pop();
         assert_eq!(CacheReports::parse(&payload), None);
         assert_eq!(CacheReports::parse(&[]), None);
-        let full = &mut vec_of(DATAGRAM_MAX - HEADER_LEN - CacheReportBody::LEN);
+        let full = &mut vec_of(FILL_MAX - HEADER_LEN - CacheReportBody::LEN);
         assert!(!CacheReports::push(full, &fixed, b"k"), "there is no room for a key");
         let mut payloads = [full.clone()].to_vec();
         CacheReports::add(&mut payloads, &fixed, b"one");

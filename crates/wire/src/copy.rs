@@ -2,7 +2,7 @@
 
 use crate::layout::{
     CopyDelegationsBody, CopyEndBody, CopyEndedBody, CopyRecordBody, CopyRegistrationBody,
-    CopySessionBody, DATAGRAM_MAX, ENTRY_MAX, HEADER_LEN, KEY_MAX,
+    CopySessionBody, ENTRY_MAX, FILL_MAX, HEADER_LEN, KEY_MAX,
 };
 use crate::number::{Generation, Version};
 use alloc::vec::Vec;
@@ -169,7 +169,7 @@ impl<'a> CopyEntry<'a> {
                 payload.extend_from_slice(&CopyEndBody { kind: END, ..fixed }.to_bytes());
             }
         }
-        let fits = payload.len() <= DATAGRAM_MAX - HEADER_LEN;
+        let fits = payload.len() <= FILL_MAX - HEADER_LEN;
         if !fits {
             payload.truncate(before);
         }

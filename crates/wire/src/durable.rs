@@ -1,6 +1,6 @@
 //! The versions in a CHAIN_DURABLE.
 
-use crate::layout::{ChainDurableBody, DATAGRAM_MAX, HEADER_LEN};
+use crate::layout::{ChainDurableBody, FILL_MAX, HEADER_LEN};
 use crate::number::Version;
 use alloc::vec::Vec;
 
@@ -11,7 +11,7 @@ pub struct DurableVersions<'a> {
 }
 
 /// Versions that one CHAIN_DURABLE can name.
-pub const DURABLE_MAX: usize = (DATAGRAM_MAX - HEADER_LEN) / ChainDurableBody::LEN;
+pub const DURABLE_MAX: usize = (FILL_MAX - HEADER_LEN) / ChainDurableBody::LEN;
 
 impl<'a> DurableVersions<'a> {
     pub(crate) fn parse(bytes: &'a [u8]) -> Option<Self> {

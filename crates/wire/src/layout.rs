@@ -13,8 +13,10 @@ pub const HEADER_LEN: usize = 120;
 pub const END_TO_END_AT: usize = 92;
 /// Default UDP port of the service address.
 pub const PORT: u16 = 7700;
-/// Bytes of UDP payload: an Ethernet MTU of 1500 less 20 of IPv4 and 8 of UDP. Larger ones would be IP fragments, which no data plane can route by key.
-pub const DATAGRAM_MAX: usize = 1472;
+/// Bytes of a packet: an Ethernet MTU of 1500 less 20 of IPv4 and 8 of UDP. Larger ones would be IP fragments, which no data plane can route by key.
+pub const PACKET_MAX: usize = 1472;
+/// Bytes up to which an author fills a packet that could be longer or shorter: there is room for an envelope within PACKET_MAX.
+pub const FILL_MAX: usize = 1448;
 /// Bytes of a key.
 pub const KEY_MAX: usize = 1024;
 /// Bytes of key and value together: the largest that fits a chain write (35 bytes of body) and a RANGE entry (21), with room for fields to come.
@@ -772,6 +774,115 @@ impl ContentClass {
             Self::Read => "read",
             Self::ReadAtHome => "read_at_home",
             Self::Write => "write",
+        }
+    }
+}
+
+/// Who wrote an envelope, and for whom.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum EnvelopeKind {
+    /// A client, for a switch, node or cache.
+    Request = 0x01,
+    /// A switch, node or cache, for a client.
+    Reply = 0x02,
+    /// A switch, node or cache, for another.
+    Member = 0x03,
+    /// A switch, node or cache, for a client that has to show first that it receives. No packet follows.
+    Cookie = 0x04,
+}
+
+impl EnvelopeKind {
+    /// Every value, in the order of the specification.
+    pub const ALL: [Self; 4] = [Self::Request, Self::Reply, Self::Member, Self::Cookie];
+
+    /// The value that this byte stands for, if any.
+    #[must_use]
+    pub const fn from_wire(byte: u8) -> Option<Self> {
+        match byte {
+            0x01 => Some(Self::Request),
+            0x02 => Some(Self::Reply),
+            0x03 => Some(Self::Member),
+            0x04 => Some(Self::Cookie),
+            _ => None,
+        }
+    }
+
+    /// The name used in metrics, logs and documents.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Request => "request",
+            Self::Reply => "reply",
+            Self::Member => "member",
+            Self::Cookie => "cookie",
+        }
+    }
+}
+
+/// Why what came in an envelope, or should have, was dropped before anybody looked at it: the index of a counter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum EnvelopeRefusal {
+    /// A packet without an envelope.
+    Bare = 0x01,
+    /// Too short, of an unknown kind, or with a packet that cannot be in an envelope of its kind.
+    Malformed = 0x02,
+    /// Of a period whose keys are not here: over, or not yet.
+    Period = 0x03,
+    /// From an address that its kind cannot come from.
+    Sender = 0x04,
+    /// Whoever sent it has not got the keys: the edge tag is wrong.
+    Edge = 0x05,
+    /// The packet is not as its author wrote it: the end tag is wrong.
+    End = 0x06,
+    /// The client may not do that in that keyspace.
+    Right = 0x07,
+    /// From a client that has yet to show that it receives. It was sent a cookie.
+    NoCookie = 0x08,
+}
+
+impl EnvelopeRefusal {
+    /// Every value, in the order of the specification.
+    pub const ALL: [Self; 8] = [
+        Self::Bare,
+        Self::Malformed,
+        Self::Period,
+        Self::Sender,
+        Self::Edge,
+        Self::End,
+        Self::Right,
+        Self::NoCookie,
+    ];
+
+    /// The value that this byte stands for, if any.
+    #[must_use]
+    pub const fn from_wire(byte: u8) -> Option<Self> {
+        match byte {
+            0x01 => Some(Self::Bare),
+            0x02 => Some(Self::Malformed),
+            0x03 => Some(Self::Period),
+            0x04 => Some(Self::Sender),
+            0x05 => Some(Self::Edge),
+            0x06 => Some(Self::End),
+            0x07 => Some(Self::Right),
+            0x08 => Some(Self::NoCookie),
+            _ => None,
+        }
+    }
+
+    /// The name used in metrics, logs and documents.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Bare => "bare",
+            Self::Malformed => "malformed",
+            Self::Period => "period",
+            Self::Sender => "sender",
+            Self::Edge => "edge",
+            Self::End => "end",
+            Self::Right => "right",
+            Self::NoCookie => "no_cookie",
         }
     }
 }
@@ -1620,6 +1731,58 @@ impl Said for [u8; HEADER_LEN] {
     #[inline]
     fn set_based(&mut self, value: u8) {
         crate::bytes::put::<119, 1, HEADER_LEN>(self, value.to_be_bytes());
+    }
+}
+
+/// What stands before a packet where the network is not trusted: magic 0x4b45, "KE"; the low 8 bits of the period whose keys made the tags; in a Cookie the low 32 bits of `seq` of the request that it answers, else 0; the edge tag, of whoever sent the datagram; the end tag, of whoever wrote the packet, and in a Cookie the cookie.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EnvelopeBody {
+    /// 2 bytes, big-endian on the wire.
+    pub magic: u16,
+    /// 1 bytes, big-endian on the wire.
+    pub kind: u8,
+    /// 1 bytes, big-endian on the wire.
+    pub period: u8,
+    /// 4 bytes, big-endian on the wire.
+    pub echo: u32,
+    /// 8 bytes, big-endian on the wire.
+    pub edge: u64,
+    /// 8 bytes, big-endian on the wire.
+    pub end: u64,
+}
+
+impl EnvelopeBody {
+    /// Bytes on the wire.
+    pub const LEN: usize = 24;
+
+    /// Takes the fields off the front; `None` if there are too few bytes.
+    #[must_use]
+    pub fn split(bytes: &[u8]) -> Option<(Self, &[u8])> {
+        let (fixed, rest) = bytes.split_first_chunk::<24>()?;
+        Some((
+            Self {
+                magic: u16::from_be_bytes(crate::bytes::get::<0, 2, 24>(fixed)),
+                kind: u8::from_be_bytes(crate::bytes::get::<2, 1, 24>(fixed)),
+                period: u8::from_be_bytes(crate::bytes::get::<3, 1, 24>(fixed)),
+                echo: u32::from_be_bytes(crate::bytes::get::<4, 4, 24>(fixed)),
+                edge: u64::from_be_bytes(crate::bytes::get::<8, 8, 24>(fixed)),
+                end: u64::from_be_bytes(crate::bytes::get::<16, 8, 24>(fixed)),
+            },
+            rest,
+        ))
+    }
+
+    /// The fields as they stand on the wire.
+    #[must_use]
+    pub fn to_bytes(&self) -> [u8; 24] {
+        let mut out = [0; 24];
+        crate::bytes::put::<0, 2, 24>(&mut out, self.magic.to_be_bytes());
+        crate::bytes::put::<2, 1, 24>(&mut out, self.kind.to_be_bytes());
+        crate::bytes::put::<3, 1, 24>(&mut out, self.period.to_be_bytes());
+        crate::bytes::put::<4, 4, 24>(&mut out, self.echo.to_be_bytes());
+        crate::bytes::put::<8, 8, 24>(&mut out, self.edge.to_be_bytes());
+        crate::bytes::put::<16, 8, 24>(&mut out, self.end.to_be_bytes());
+        out
     }
 }
 

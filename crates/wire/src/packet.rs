@@ -2,8 +2,8 @@
 
 use crate::body::{Body, Entry, MgetKey};
 use crate::layout::{
-    CHAIN_MAX, Code, DATAGRAM_MAX, DropReason, Fields, HEADER_LEN, Header, KEY_MAX, MAGIC,
-    MgetEntryBody, MgetSlotBody, Op, RangeEntryBody, VERSION,
+    CHAIN_MAX, Code, DropReason, Fields, HEADER_LEN, Header, KEY_MAX, MAGIC, MgetEntryBody,
+    MgetSlotBody, Op, PACKET_MAX, RangeEntryBody, VERSION,
 };
 use crate::number::Version;
 use crate::since::without_since;
@@ -36,7 +36,7 @@ impl<'a> Packet<'a> {
         let payload_len = usize::from(header.payload_len());
         let key_len = usize::from(header.key_len());
         let lengths_hold = payload_len == payload.len()
-            && datagram.len() <= DATAGRAM_MAX
+            && datagram.len() <= PACKET_MAX
             && key_len <= payload_len.min(KEY_MAX);
         if !lengths_hold {
             return Err(DropReason::BadLength);
@@ -246,7 +246,7 @@ pub fn delegated_chain(ids: impl IntoIterator<Item = u16>) -> [u8; 2 * CHAIN_MAX
 ///
 /// # Panics
 ///
-/// If the datagram would be longer than [`DATAGRAM_MAX`]: whoever builds payloads keeps to it.
+/// If the datagram would be longer than [`PACKET_MAX`]: whoever builds payloads keeps to it.
 pub fn emit(out: &mut Vec<u8>, header: &Header, parts: &[&[u8]]) -> usize {
     let start = out.len();
     out.resize(start + HEADER_LEN, 0);
@@ -324,8 +324,8 @@ fn short(bytes: &[u8]) -> u16 {
 fn finish(out: &mut [u8], start: usize, header: &Header) -> usize {
     let (_, datagram) = out.split_at_mut(start);
     let len = datagram.len();
-    assert!(len <= DATAGRAM_MAX, "a datagram of {len} bytes is over DATAGRAM_MAX");
-    let payload_len = u16::try_from(len - HEADER_LEN).expect("DATAGRAM_MAX fits 16 bits");
+    assert!(len <= PACKET_MAX, "a datagram of {len} bytes is over PACKET_MAX");
+    let payload_len = u16::try_from(len - HEADER_LEN).expect("PACKET_MAX fits 16 bits");
     let (bytes, _) = datagram.split_first_chunk_mut().expect("the header was resized in");
     Header { payload_len, ..*header }.write(bytes);
     crate::seal(datagram);

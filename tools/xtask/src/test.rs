@@ -9,7 +9,7 @@ use anyhow::{Context, Result, ensure};
 use failures::{Failure, Failures};
 use lanes::{Ended, Job};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::time::Duration;
 use suites::Suite;
 use xshell::{Shell, cmd};
 
@@ -36,6 +36,13 @@ const BELIEVED: &str = WAITING[0];
 
 /// How many failed tests may run again; more than that is not the machine's mood.
 const AGAIN_MAX: usize = 4;
+
+/// How long a suite may take. The longest takes ten minutes; one that waits for what does not come
+/// would keep all else from being told.
+const SUITE_MAX: Duration = Duration::from_secs(30 * 60);
+
+/// How long a test may take that runs once more, alone.
+const ALONE_MAX: Duration = Duration::from_secs(5 * 60);
 
 /// How many of the slowest jobs are told in the end.
 const SLOWEST: usize = 12;
@@ -73,7 +80,7 @@ pub(crate) fn run(root: &Path, fuzz_secs: u32) -> Result<()> {
     })?;
     step("tests, documentation and fuzz targets, beside each other");
     let (waiting, others) = jobs(root, &suites, &skips, fuzz_secs)?;
-    let ended = lanes::run(waiting, others)?;
+    let ended = lanes::run(waiting, others, SUITE_MAX)?;
     let unsteady = report(ended, |failure| passes_alone(&suites, &skips, failure))?;
 
     let text = shell.read_file(&skips).context("the list of skipped tests")?;
@@ -165,20 +172,21 @@ fn passes_alone(suites: &[Suite], skips: &Path, failure: &Failure) -> Result<boo
         return Ok(false);
     };
     step(&format!("{} once more, alone", failure.test));
-    let mut command = Command::new(&suite.program);
-    suite.prepare(&mut command, skips);
-    let output = command.args(["--exact", &failure.test]).output();
-    let output = output.context("a suite that ran before")?;
-    let said = String::from_utf8_lossy(&output.stdout);
-    eprint!("{said}");
+    let mut job = Job::new(suite.name.clone(), suite.program.as_os_str());
+    suite.prepare(&mut job.command, skips);
+    job.command.args(["--exact", &failure.test]);
+    let ended = job.run(ALONE_MAX).context("a suite that ran before")?;
     // A name that no test has is no failure to the harness.
-    Ok(output.status.success() && said.contains("test result: ok. 1 passed;"))
+    Ok(ended.succeeded && ended.said.contains("test result: ok. 1 passed;"))
 }
 
 /// The tests of a job that failed, or the job itself if none of them said so.
 fn failures(of: &Ended) -> Vec<Failure> {
     let mut failures = Failures::of(&of.name);
     of.said.lines().for_each(|line| failures.read(line));
+    if of.hung {
+        failures.cut_off(&of.said);
+    }
     let mut found = failures.into_found();
     if found.is_empty() && !of.succeeded {
         let test = of.name.clone();
@@ -205,7 +213,7 @@ mod tests {
 
     fn ended(said: &str, succeeded: bool) -> Vec<Ended> {
         let (name, said) = ("a/b.rs".to_owned(), said.to_owned());
-        vec![Ended { name, said, succeeded, took: std::time::Duration::ZERO }]
+        vec![Ended { name, said, succeeded, hung: false, took: Duration::ZERO }]
     }
 
     fn failed(tests: usize) -> String {

@@ -55,7 +55,7 @@ pub(crate) enum FarEnd {
 const HEADERS: u32 = 28;
 /// Whole datagrams.
 #[expect(clippy::cast_possible_truncation, reason = "a datagram is no longer than a packet")]
-const MTU_MIN: u32 = wire::DATAGRAM_MAX as u32 + HEADERS;
+const MTU_MIN: u32 = wire::PACKET_MAX as u32 + HEADERS;
 
 /// All checks.
 pub(crate) fn check(port: &Port) -> Vec<Finding> {

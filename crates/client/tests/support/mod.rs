@@ -192,7 +192,7 @@ impl Cluster {
         let (mut count, mut values) = (0u8, 0u32);
         for (key, value) in found {
             let len = 21 + key.len() + value.as_ref().map_or(0, Vec::len);
-            let full = wire::HEADER_LEN + payload.len() + len > wire::DATAGRAM_MAX;
+            let full = wire::HEADER_LEN + payload.len() + len > wire::PACKET_MAX;
             if count > 0 && (full || u64::from(count) >= stop || values >= limit) {
                 reply.flags |= flag::PARTIAL;
                 break;
@@ -306,7 +306,7 @@ impl Cluster {
                 Some(value) => (Code::Ok, value),
                 None => (Code::NotFound, Vec::new()),
             };
-            let full = wire::HEADER_LEN + payload.len() + 20 + value.len() > wire::DATAGRAM_MAX;
+            let full = wire::HEADER_LEN + payload.len() + 20 + value.len() > wire::PACKET_MAX;
             if full || self.rng.chance(self.whims.stop, 100) {
                 let mut out = Vec::new();
                 wire::emit(&mut out, &reply, &[&payload]);

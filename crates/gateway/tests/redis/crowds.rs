@@ -39,7 +39,7 @@ fn relay(service: SocketAddr) -> (SocketAddr, Receiver<()>) {
     let client = Arc::new(OnceLock::new());
     let known = Arc::clone(&client);
     std::thread::spawn(move || {
-        let mut buffer = [0; wire::DATAGRAM_MAX];
+        let mut buffer = [0; wire::PACKET_MAX];
         while let Ok((len, from)) = front.recv_from(&mut buffer) {
             known.set(from).ok();
             let datagram = &buffer[..len];
@@ -51,7 +51,7 @@ fn relay(service: SocketAddr) -> (SocketAddr, Receiver<()>) {
         }
     });
     std::thread::spawn(move || {
-        let mut buffer = [0; wire::DATAGRAM_MAX];
+        let mut buffer = [0; wire::PACKET_MAX];
         while let Ok((len, _)) = back_too.recv_from(&mut buffer) {
             front_too.send_to(&buffer[..len], client.get().unwrap()).unwrap();
         }

@@ -124,12 +124,12 @@ fn a_bundle_that_lies_where_single_datagrams_lay_before_is_cut_all_the_same() {
 #[test]
 fn each_datagram_of_a_bundle_that_is_over_the_limit_shows_as_such() {
     let (sender, receiver) = (bind(V4), bind(V4));
-    let segment = wire::DATAGRAM_MAX + 1;
+    let segment = wire::PACKET_MAX + 1;
     let bytes = payload(2 * segment + 100);
     send_bundle(&sender, receiver.local(), &bytes, segment.try_into().unwrap());
     let came = batch(&mut Inbound::new(receiver.family()), &receiver);
     let over: Vec<bool> =
-        came.iter().map(|(.., payload)| payload.len() > wire::DATAGRAM_MAX).collect();
+        came.iter().map(|(.., payload)| payload.len() > wire::PACKET_MAX).collect();
     assert_eq!(over, [true, true, false]);
     assert_eq!(came[2].2, bytes[2 * segment..]);
 }

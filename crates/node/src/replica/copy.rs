@@ -381,7 +381,7 @@ const LOOKED_AT_MAX: usize = 1_024;
 /// round trip of 1 ms 47 MB/s.
 const WINDOW: usize = 32;
 /// A piece is sent when this much may be: the most that one takes.
-const PIECE_BYTES: u64 = wire::DATAGRAM_MAX as u64;
+const PIECE_BYTES: u64 = wire::PACKET_MAX as u64;
 /// What is not used of the rate is kept for so long: timers are no finer.
 const BURST_MS: u64 = 20;
 const BURST: Duration = Duration::from_millis(BURST_MS);

@@ -15,7 +15,7 @@ use crate::shard::reply::{refuse, reply_endpoint, reply_header, reply_source, se
 use crate::shard::waits::Waits;
 use cluster::{Keyspace, KeyspaceId, Match, Mutant};
 use wire::{
-    ChainExpire, Code, DATAGRAM_MAX, DropReason, Effect, Entry, GetReplyBody, HEADER_LEN, Header,
+    ChainExpire, Code, DropReason, Effect, Entry, FILL_MAX, GetReplyBody, HEADER_LEN, Header,
     HotGet, HotMget, KeyReply, MgetEntryBody, MgetKey, MgetKeys, Op, Version, flag, hop_flag,
 };
 
@@ -392,4 +392,4 @@ impl MgetAnswer {
 }
 
 /// Bytes of payload: what a datagram has room for after the header.
-pub(crate) const PAYLOAD_MAX: usize = DATAGRAM_MAX - HEADER_LEN;
+pub(crate) const PAYLOAD_MAX: usize = FILL_MAX - HEADER_LEN;

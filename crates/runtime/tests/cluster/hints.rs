@@ -12,7 +12,7 @@ use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::time::Duration;
 use tempfile::tempdir;
-use wire::{DATAGRAM_MAX, Endpoint};
+use wire::{Endpoint, PACKET_MAX};
 
 const KEYS: usize = 500;
 
@@ -30,7 +30,7 @@ fn ask(
     socket.set_read_timeout(Some(Duration::from_millis(2))).unwrap();
     let mut clock = Clock::new();
     client.start(clock.now(), keyspace, request).unwrap();
-    let mut buffer = [0; DATAGRAM_MAX];
+    let mut buffer = [0; PACKET_MAX];
     loop {
         while let Some(datagram) = client.poll_transmit() {
             assert_eq!(datagram.to, service.into(), "all goes to the switch");

@@ -13,6 +13,10 @@ fn verify_state(byte: u8) -> Option<&'static str> {
     crate::layout::VerifyState::from_wire(byte).map(|it| it.name())
 }
 
+fn envelope_kind(byte: u8) -> Option<&'static str> {
+    crate::layout::EnvelopeKind::from_wire(byte).map(|it| it.name())
+}
+
 fn room(byte: u8) -> Option<&'static str> {
     crate::layout::Room::from_wire(byte).map(|it| it.name())
 }
@@ -609,7 +613,69 @@ pub(super) static HEADER: [Field; 42] = [
     },
 ];
 
-pub(super) static FORMS: [Form; 53] = [
+pub(super) static FORMS: [Form; 54] = [
+    Form {
+        name: "envelope",
+        fields: &[
+            Field {
+                name: "magic",
+                at: 0,
+                size: 2,
+                shown: Shown::Hex,
+                when: &[],
+                count: None,
+                rest: None,
+            },
+            Field {
+                name: "kind",
+                at: 2,
+                size: 1,
+                shown: Shown::Named(envelope_kind),
+                when: &[],
+                count: None,
+                rest: None,
+            },
+            Field {
+                name: "period",
+                at: 3,
+                size: 1,
+                shown: Shown::Number,
+                when: &[],
+                count: None,
+                rest: None,
+            },
+            Field {
+                name: "echo",
+                at: 4,
+                size: 4,
+                shown: Shown::Number,
+                when: &[],
+                count: None,
+                rest: None,
+            },
+            Field {
+                name: "edge",
+                at: 8,
+                size: 8,
+                shown: Shown::Hex,
+                when: &[],
+                count: None,
+                rest: None,
+            },
+            Field {
+                name: "end",
+                at: 16,
+                size: 8,
+                shown: Shown::Hex,
+                when: &[],
+                count: None,
+                rest: None,
+            },
+        ],
+        kinds: &[],
+        then: &[],
+        tail: &[],
+    },
     Form {
         name: "put",
         fields: &[Field {
@@ -2754,7 +2820,7 @@ pub(super) static PAYLOADS: [Payload; 42] = [
             delivered: None,
         }],
         parts: &[
-            Part { what: What::Form(&FORMS[0]), when: &[], having: &[], unless: &[] },
+            Part { what: What::Form(&FORMS[1]), when: &[], having: &[], unless: &[] },
             Part {
                 what: What::Bytes { name: "key", len: Some("key_len") },
                 when: &[],
@@ -2781,7 +2847,7 @@ pub(super) static PAYLOADS: [Payload; 42] = [
             delivered: None,
         }],
         parts: &[
-            Part { what: What::Form(&FORMS[1]), when: &[], having: &[], unless: &[] },
+            Part { what: What::Form(&FORMS[2]), when: &[], having: &[], unless: &[] },
             Part {
                 what: What::Bytes { name: "key", len: Some("key_len") },
                 when: &[],
@@ -2823,7 +2889,7 @@ pub(super) static PAYLOADS: [Payload; 42] = [
             delivered: None,
         }],
         parts: &[
-            Part { what: What::Form(&FORMS[2]), when: &[], having: &[], unless: &[] },
+            Part { what: What::Form(&FORMS[3]), when: &[], having: &[], unless: &[] },
             Part {
                 what: What::Bytes { name: "key", len: Some("key_len") },
                 when: &[],
@@ -2845,13 +2911,13 @@ pub(super) static PAYLOADS: [Payload; 42] = [
         }],
         parts: &[
             Part {
-                what: What::Each { forms: &[&FORMS[49]], times: Some("count") },
+                what: What::Each { forms: &[&FORMS[50]], times: Some("count") },
                 when: &[],
                 having: &[],
                 unless: &[],
             },
             Part {
-                what: What::Each { forms: &[&FORMS[50]], times: Some("count") },
+                what: What::Each { forms: &[&FORMS[51]], times: Some("count") },
                 when: &[],
                 having: &[],
                 unless: &[],
@@ -2876,7 +2942,7 @@ pub(super) static PAYLOADS: [Payload; 42] = [
             delivered: None,
         }],
         parts: &[
-            Part { what: What::Form(&FORMS[3]), when: &[], having: &[], unless: &[] },
+            Part { what: What::Form(&FORMS[4]), when: &[], having: &[], unless: &[] },
             Part {
                 what: What::Bytes { name: "start", len: Some("key_len") },
                 when: &[],
@@ -2921,7 +2987,7 @@ pub(super) static PAYLOADS: [Payload; 42] = [
             delivered: None,
         }],
         parts: &[Part {
-            what: What::Each { forms: &[&FORMS[4]], times: None },
+            what: What::Each { forms: &[&FORMS[5]], times: None },
             when: &[],
             having: &[],
             unless: &[],
@@ -2939,7 +3005,7 @@ pub(super) static PAYLOADS: [Payload; 42] = [
             delivered: None,
         }],
         parts: &[Part {
-            what: What::Each { forms: &[&FORMS[13]], times: None },
+            what: What::Each { forms: &[&FORMS[14]], times: None },
             when: &[],
             having: &[],
             unless: &[],
@@ -2957,9 +3023,9 @@ pub(super) static PAYLOADS: [Payload; 42] = [
             delivered: None,
         }],
         parts: &[
-            Part { what: What::Form(&FORMS[12]), when: &[], having: &[], unless: &[] },
+            Part { what: What::Form(&FORMS[13]), when: &[], having: &[], unless: &[] },
             Part {
-                what: What::Each { forms: &[&FORMS[15]], times: None },
+                what: What::Each { forms: &[&FORMS[16]], times: None },
                 when: &[],
                 having: &[("effect", &[7])],
                 unless: &[],
@@ -2971,7 +3037,7 @@ pub(super) static PAYLOADS: [Payload; 42] = [
                 unless: &[("effect", &[7])],
             },
             Part {
-                what: What::Form(&FORMS[17]),
+                what: What::Form(&FORMS[18]),
                 when: &[],
                 having: &[("effect", &[5])],
                 unless: &[],
@@ -2983,13 +3049,13 @@ pub(super) static PAYLOADS: [Payload; 42] = [
                 unless: &[],
             },
             Part {
-                what: What::Form(&FORMS[18]),
+                what: What::Form(&FORMS[19]),
                 when: &[],
                 having: &[("effect", &[6])],
                 unless: &[],
             },
             Part {
-                what: What::Form(&FORMS[47]),
+                what: What::Form(&FORMS[48]),
                 when: &[],
                 having: &[("effect", &[8])],
                 unless: &[],
@@ -3038,7 +3104,7 @@ pub(super) static PAYLOADS: [Payload; 42] = [
             zero: &[],
             delivered: None,
         }],
-        parts: &[Part { what: What::Form(&FORMS[14]), when: &[], having: &[], unless: &[] }],
+        parts: &[Part { what: What::Form(&FORMS[15]), when: &[], having: &[], unless: &[] }],
     },
     Payload {
         when: &[When {
@@ -3053,7 +3119,7 @@ pub(super) static PAYLOADS: [Payload; 42] = [
         }],
         parts: &[Part {
             what: What::Each {
-                forms: &[&FORMS[39], &FORMS[40], &FORMS[42], &FORMS[34], &FORMS[35], &FORMS[41]],
+                forms: &[&FORMS[40], &FORMS[41], &FORMS[43], &FORMS[35], &FORMS[36], &FORMS[42]],
                 times: None,
             },
             when: &[],
@@ -3073,7 +3139,7 @@ pub(super) static PAYLOADS: [Payload; 42] = [
             delivered: None,
         }],
         parts: &[
-            Part { what: What::Form(&FORMS[43]), when: &[], having: &[], unless: &[] },
+            Part { what: What::Form(&FORMS[44]), when: &[], having: &[], unless: &[] },
             Part {
                 what: What::Bytes { name: "key", len: None },
                 when: &[],
@@ -3094,7 +3160,7 @@ pub(super) static PAYLOADS: [Payload; 42] = [
             delivered: None,
         }],
         parts: &[
-            Part { what: What::Form(&FORMS[44]), when: &[], having: &[], unless: &[] },
+            Part { what: What::Form(&FORMS[45]), when: &[], having: &[], unless: &[] },
             Part {
                 what: What::Bytes { name: "last", len: None },
                 when: &[],
@@ -3115,7 +3181,7 @@ pub(super) static PAYLOADS: [Payload; 42] = [
             delivered: None,
         }],
         parts: &[
-            Part { what: What::Form(&FORMS[45]), when: &[], having: &[], unless: &[] },
+            Part { what: What::Form(&FORMS[46]), when: &[], having: &[], unless: &[] },
             Part {
                 what: What::Bytes { name: "key", len: Some("key_len") },
                 when: &[],
@@ -3142,7 +3208,7 @@ pub(super) static PAYLOADS: [Payload; 42] = [
             delivered: None,
         }],
         parts: &[
-            Part { what: What::Form(&FORMS[16]), when: &[], having: &[], unless: &[] },
+            Part { what: What::Form(&FORMS[17]), when: &[], having: &[], unless: &[] },
             Part {
                 what: What::Bytes { name: "key", len: Some("key_len") },
                 when: &[],
@@ -3169,7 +3235,7 @@ pub(super) static PAYLOADS: [Payload; 42] = [
             delivered: None,
         }],
         parts: &[
-            Part { what: What::Form(&FORMS[19]), when: &[], having: &[], unless: &[] },
+            Part { what: What::Form(&FORMS[20]), when: &[], having: &[], unless: &[] },
             Part {
                 what: What::Bytes { name: "key", len: Some("key_len") },
                 when: &[],
@@ -3190,7 +3256,7 @@ pub(super) static PAYLOADS: [Payload; 42] = [
             delivered: None,
         }],
         parts: &[
-            Part { what: What::Form(&FORMS[20]), when: &[], having: &[], unless: &[] },
+            Part { what: What::Form(&FORMS[21]), when: &[], having: &[], unless: &[] },
             Part {
                 what: What::Bytes { name: "key", len: Some("key_len") },
                 when: &[],
@@ -3217,7 +3283,7 @@ pub(super) static PAYLOADS: [Payload; 42] = [
             delivered: None,
         }],
         parts: &[
-            Part { what: What::Form(&FORMS[21]), when: &[], having: &[], unless: &[] },
+            Part { what: What::Form(&FORMS[22]), when: &[], having: &[], unless: &[] },
             Part {
                 what: What::Bytes { name: "key", len: Some("key_len") },
                 when: &[],
@@ -3238,7 +3304,7 @@ pub(super) static PAYLOADS: [Payload; 42] = [
             delivered: None,
         }],
         parts: &[
-            Part { what: What::Form(&FORMS[22]), when: &[], having: &[], unless: &[] },
+            Part { what: What::Form(&FORMS[23]), when: &[], having: &[], unless: &[] },
             Part {
                 what: What::Bytes { name: "key", len: Some("key_len") },
                 when: &[],
@@ -3259,7 +3325,7 @@ pub(super) static PAYLOADS: [Payload; 42] = [
             delivered: None,
         }],
         parts: &[
-            Part { what: What::Form(&FORMS[23]), when: &[], having: &[], unless: &[] },
+            Part { what: What::Form(&FORMS[24]), when: &[], having: &[], unless: &[] },
             Part {
                 what: What::Bytes { name: "key", len: Some("key_len") },
                 when: &[],
@@ -3286,7 +3352,7 @@ pub(super) static PAYLOADS: [Payload; 42] = [
             delivered: None,
         }],
         parts: &[
-            Part { what: What::Form(&FORMS[24]), when: &[], having: &[], unless: &[] },
+            Part { what: What::Form(&FORMS[25]), when: &[], having: &[], unless: &[] },
             Part {
                 what: What::Bytes { name: "key", len: Some("key_len") },
                 when: &[],
@@ -3325,7 +3391,7 @@ pub(super) static PAYLOADS: [Payload; 42] = [
             delivered: None,
         }],
         parts: &[
-            Part { what: What::Form(&FORMS[25]), when: &[], having: &[], unless: &[] },
+            Part { what: What::Form(&FORMS[26]), when: &[], having: &[], unless: &[] },
             Part {
                 what: What::Bytes { name: "key", len: Some("key_len") },
                 when: &[],
@@ -3369,7 +3435,7 @@ pub(super) static PAYLOADS: [Payload; 42] = [
             zero: &[],
             delivered: None,
         }],
-        parts: &[Part { what: What::Form(&FORMS[26]), when: &[], having: &[], unless: &[] }],
+        parts: &[Part { what: What::Form(&FORMS[27]), when: &[], having: &[], unless: &[] }],
     },
     Payload {
         when: &[When {
@@ -3382,7 +3448,7 @@ pub(super) static PAYLOADS: [Payload; 42] = [
             zero: &[],
             delivered: None,
         }],
-        parts: &[Part { what: What::Form(&FORMS[27]), when: &[], having: &[], unless: &[] }],
+        parts: &[Part { what: What::Form(&FORMS[28]), when: &[], having: &[], unless: &[] }],
     },
     Payload {
         when: &[When {
@@ -3396,7 +3462,7 @@ pub(super) static PAYLOADS: [Payload; 42] = [
             delivered: None,
         }],
         parts: &[
-            Part { what: What::Form(&FORMS[28]), when: &[], having: &[], unless: &[] },
+            Part { what: What::Form(&FORMS[29]), when: &[], having: &[], unless: &[] },
             Part {
                 what: What::Bytes { name: "key", len: Some("key_len") },
                 when: &[],
@@ -3423,7 +3489,7 @@ pub(super) static PAYLOADS: [Payload; 42] = [
             delivered: None,
         }],
         parts: &[
-            Part { what: What::Form(&FORMS[29]), when: &[], having: &[], unless: &[] },
+            Part { what: What::Form(&FORMS[30]), when: &[], having: &[], unless: &[] },
             Part {
                 what: What::Bytes { name: "key", len: Some("key_len") },
                 when: &[],
@@ -3444,7 +3510,7 @@ pub(super) static PAYLOADS: [Payload; 42] = [
             delivered: None,
         }],
         parts: &[
-            Part { what: What::Form(&FORMS[30]), when: &[], having: &[], unless: &[] },
+            Part { what: What::Form(&FORMS[31]), when: &[], having: &[], unless: &[] },
             Part {
                 what: What::Bytes { name: "key", len: Some("key_len") },
                 when: &[],
@@ -3465,7 +3531,7 @@ pub(super) static PAYLOADS: [Payload; 42] = [
             delivered: None,
         }],
         parts: &[Part {
-            what: What::Each { forms: &[&FORMS[31]], times: None },
+            what: What::Each { forms: &[&FORMS[32]], times: None },
             when: &[],
             having: &[],
             unless: &[],
@@ -3483,7 +3549,7 @@ pub(super) static PAYLOADS: [Payload; 42] = [
             delivered: None,
         }],
         parts: &[Part {
-            what: What::Each { forms: &[&FORMS[32], &FORMS[33]], times: None },
+            what: What::Each { forms: &[&FORMS[33], &FORMS[34]], times: None },
             when: &[],
             having: &[],
             unless: &[],
@@ -3514,7 +3580,7 @@ pub(super) static PAYLOADS: [Payload; 42] = [
             delivered: None,
         }],
         parts: &[
-            Part { what: What::Form(&FORMS[6]), when: &[], having: &[], unless: &[] },
+            Part { what: What::Form(&FORMS[7]), when: &[], having: &[], unless: &[] },
             Part {
                 what: What::Bytes { name: "value", len: None },
                 when: &[],
@@ -3534,7 +3600,7 @@ pub(super) static PAYLOADS: [Payload; 42] = [
             zero: &[],
             delivered: None,
         }],
-        parts: &[Part { what: What::Form(&FORMS[8]), when: &[], having: &[], unless: &[] }],
+        parts: &[Part { what: What::Form(&FORMS[9]), when: &[], having: &[], unless: &[] }],
     },
     Payload {
         when: &[When {
@@ -3548,7 +3614,7 @@ pub(super) static PAYLOADS: [Payload; 42] = [
             delivered: None,
         }],
         parts: &[Part {
-            what: What::Each { forms: &[&FORMS[51]], times: None },
+            what: What::Each { forms: &[&FORMS[52]], times: None },
             when: &[],
             having: &[],
             unless: &[],
@@ -3567,7 +3633,7 @@ pub(super) static PAYLOADS: [Payload; 42] = [
         }],
         parts: &[
             Part {
-                what: What::Form(&FORMS[7]),
+                what: What::Form(&FORMS[8]),
                 when: &[When {
                     ops: &[],
                     codes: &[],
@@ -3582,7 +3648,7 @@ pub(super) static PAYLOADS: [Payload; 42] = [
                 unless: &[],
             },
             Part {
-                what: What::Each { forms: &[&FORMS[52]], times: None },
+                what: What::Each { forms: &[&FORMS[53]], times: None },
                 when: &[],
                 having: &[],
                 unless: &[],
@@ -3601,7 +3667,7 @@ pub(super) static PAYLOADS: [Payload; 42] = [
             delivered: None,
         }],
         parts: &[
-            Part { what: What::Form(&FORMS[10]), when: &[], having: &[], unless: &[] },
+            Part { what: What::Form(&FORMS[11]), when: &[], having: &[], unless: &[] },
             Part {
                 what: What::Bytes { name: "prefix", len: None },
                 when: &[],
@@ -3621,6 +3687,6 @@ pub(super) static PAYLOADS: [Payload; 42] = [
             zero: &[],
             delivered: None,
         }],
-        parts: &[Part { what: What::Form(&FORMS[9]), when: &[], having: &[], unless: &[] }],
+        parts: &[Part { what: What::Form(&FORMS[10]), when: &[], having: &[], unless: &[] }],
     },
 ];

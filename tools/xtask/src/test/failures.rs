@@ -1,5 +1,7 @@
 //! Which tests failed, and with what words, taken from what the test harness prints.
 
+use std::collections::BTreeSet;
+
 /// How much of what a failed test said is told again, in characters.
 const WORDS_MAX: usize = 400;
 
@@ -54,6 +56,18 @@ impl Failures {
         }
     }
 
+    /// The suite was ended here: the tests that ran for long and have not said how they ended are
+    /// failures too.
+    pub(super) fn cut_off(&mut self, said: &str) {
+        let ends = |test: &str| said.lines().any(|line| is_end_of(line, test));
+        let begun: BTreeSet<&str> = said.lines().filter_map(slow).collect();
+        for test in begun.into_iter().filter(|test| !ends(test)) {
+            let (binary, test) = (self.binary.clone(), test.to_owned());
+            let words = "it did not end, and was ended".to_owned();
+            self.found.push(Failure { binary, test, words });
+        }
+    }
+
     /// All that failed, in the order in which they were told.
     pub(super) fn into_found(self) -> Vec<Failure> {
         self.found
@@ -68,6 +82,17 @@ fn started(line: &str) -> Option<&str> {
 /// The test whose output follows.
 fn section(line: &str) -> Option<&str> {
     line.strip_prefix("---- ")?.strip_suffix(" stdout ----")
+}
+
+/// The test that has been running for a minute.
+fn slow(line: &str) -> Option<&str> {
+    line.strip_prefix("test ")?.strip_suffix(" has been running for over 60 seconds")
+}
+
+/// Whether this says how this test ended.
+fn is_end_of(line: &str, test: &str) -> bool {
+    let rest = line.strip_prefix("test ").and_then(|rest| rest.strip_prefix(test));
+    rest.is_some_and(|rest| rest.starts_with(" ... "))
 }
 
 #[cfg(test)]
@@ -99,6 +124,18 @@ mod tests {
         ];
         assert_eq!(found(log), expected);
         assert_eq!(found("test a ... ok\n\ntest result: ok. 1 passed\n"), []);
+    }
+
+    #[test]
+    fn of_a_suite_that_was_cut_off_the_tests_that_still_ran_are_failures() {
+        let log = "test a has been running for over 60 seconds\n\
+            test ab has been running for over 60 seconds\ntest ab ... ok\n\
+            test c ... ok\n";
+        let mut failures = Failures::of("chaos");
+        failures.cut_off(log);
+        let found = failures.into_found();
+        let names: Vec<&str> = found.iter().map(|it| it.test.as_str()).collect();
+        assert_eq!(names, ["a"]);
     }
 
     #[test]

@@ -19,6 +19,9 @@ const NICENESS: &str = "10";
 /// How long the rest of what a job printed may take to be read once it has ended.
 const AFTERWARDS: Duration = Duration::from_secs(10);
 
+/// How often it is looked whether a job has ended.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
 /// Something to be run, by itself.
 pub(super) struct Job {
     pub(super) name: String,
@@ -31,6 +34,8 @@ pub(super) struct Ended {
     /// All that it printed.
     pub(super) said: String,
     pub(super) succeeded: bool,
+    /// Whether it was ended because it took too long.
+    pub(super) hung: bool,
     pub(super) took: Duration,
 }
 
@@ -48,7 +53,7 @@ impl Job {
     }
 
     #[expect(clippy::disallowed_methods, reason = "a chore has a clock; its output is looked at")]
-    fn run(mut self) -> Result<Ended> {
+    pub(super) fn run(mut self, limit: Duration) -> Result<Ended> {
         let began = Instant::now();
         let (ours, theirs) = std::io::pipe()?;
         self.command.stdin(Stdio::null()).stdout(theirs.try_clone()?).stderr(theirs);
@@ -62,7 +67,17 @@ impl Job {
             // Whoever listens may be gone by then; nobody misses the word.
             let _unheard = done.send(read(ours, &into));
         });
-        let status = child.wait()?;
+        let mut hung = false;
+        let status = loop {
+            if let Some(status) = child.try_wait()? {
+                break status;
+            }
+            if !hung && began.elapsed() >= limit {
+                hung = true;
+                child.kill()?;
+            }
+            std::thread::sleep(LOOK_EVERY);
+        };
         // A process that a failed test left behind holds the pipe open.
         if let Ok(read) = is_read.recv_timeout(AFTERWARDS) {
             read.context("what a job prints")?;
@@ -71,20 +86,25 @@ impl Job {
         let (name, took) = (self.name, began.elapsed());
         // In one piece: others print as well.
         let seconds = took.as_secs();
-        let text = format!("     Running {name}\n{said}     Ended after {seconds} s: {name}\n");
+        let end = if hung { "Killed, for it had not ended" } else { "Ended" };
+        let text = format!("     Running {name}\n{said}     {end} after {seconds} s: {name}\n");
         std::io::stdout().lock().write_all(text.as_bytes())?;
-        Ok(Ended { name, said, succeeded: status.success(), took })
+        Ok(Ended { name, said, succeeded: status.success() && !hung, hung, took })
     }
 }
 
-/// Runs all of them, also after one that failed, and gives what became of each.
-pub(super) fn run(waiting: Vec<Job>, others: Vec<Job>) -> Result<Vec<Ended>> {
+/// Runs all of them, also after one that failed, and gives what became of each. None runs for
+/// longer than this.
+pub(super) fn run(waiting: Vec<Job>, others: Vec<Job>, limit: Duration) -> Result<Vec<Ended>> {
     let processors = std::thread::available_parallelism()?.get();
     let (waiting, others) = (queue(waiting), queue(others));
     let ended = Mutex::new(Vec::new());
     std::thread::scope(|scope| {
-        let mut lanes = vec![scope.spawn(|| lane(&waiting, &ended))];
-        let both = || lane(&others, &ended).and_then(|()| lane(&waiting, &ended));
+        let mut lanes = vec![scope.spawn(|| lane(&waiting, limit, &ended))];
+        let both = || {
+            lane(&others, limit, &ended)?;
+            lane(&waiting, limit, &ended)
+        };
         lanes.extend((0..processors).map(|_| scope.spawn(both)));
         lanes.into_iter().try_for_each(|lane| lane.join().expect("no lane panics"))
     })?;
@@ -92,10 +112,10 @@ pub(super) fn run(waiting: Vec<Job>, others: Vec<Job>) -> Result<Vec<Ended>> {
 }
 
 /// Takes job after job.
-fn lane(jobs: &Mutex<VecDeque<Job>>, ended: &Mutex<Vec<Ended>>) -> Result<()> {
+fn lane(jobs: &Mutex<VecDeque<Job>>, limit: Duration, ended: &Mutex<Vec<Ended>>) -> Result<()> {
     loop {
         let Some(job) = lock(jobs).pop_front() else { return Ok(()) };
-        let end = job.run()?;
+        let end = job.run(limit)?;
         lock(ended).push(end);
     }
 }
@@ -123,6 +143,8 @@ fn lock<T>(of: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 mod tests {
     use super::*;
 
+    const LONG: Duration = Duration::from_secs(600);
+
     fn job(script: &str) -> Job {
         let mut job = Job::behind(script.to_owned(), "sh".as_ref());
         job.command.args(["-c", script]);
@@ -133,7 +155,7 @@ mod tests {
     fn every_job_runs_also_after_one_that_failed_and_what_it_said_is_kept() {
         let waiting = ["echo a", "echo b >&2; exit 1", "echo c"].map(job).into();
         let others = ["echo d", "exit 2", "echo e", "kill -9 $$"].map(job).into();
-        let mut ended = run(waiting, others).unwrap();
+        let mut ended = run(waiting, others, LONG).unwrap();
         ended.sort_by(|a, b| a.name.cmp(&b.name));
         let all: Vec<(&str, &str, bool)> =
             ended.iter().map(|it| (it.name.as_str(), it.said.as_str(), it.succeeded)).collect();
@@ -153,9 +175,20 @@ mod tests {
     #[expect(clippy::disallowed_methods, reason = "it is about time that passes")]
     fn a_process_that_was_left_behind_holds_nothing_up_for_long() {
         let began = Instant::now();
-        let ended = run(vec![], vec![job("echo a; sleep 60 &")]).unwrap();
+        let ended = run(vec![], vec![job("echo a; sleep 60 &")], LONG).unwrap();
         assert_eq!((ended[0].said.as_str(), ended[0].succeeded), ("a\n", true));
         assert!(began.elapsed() < Duration::from_secs(50));
+    }
+
+    #[test]
+    fn a_job_that_does_not_end_is_ended_and_what_it_said_is_kept() {
+        let limit = Duration::from_millis(300);
+        let jobs = ["echo a; exec sleep 60", "echo b"].map(job).into();
+        let mut ended = run(jobs, vec![], limit).unwrap();
+        ended.sort_by(|a, b| a.name.cmp(&b.name));
+        let all: Vec<_> =
+            ended.iter().map(|it| (it.said.as_str(), it.succeeded, it.hung)).collect();
+        assert_eq!(all, [("a\n", false, true), ("b\n", true, false)]);
     }
 
     #[test]
@@ -164,10 +197,10 @@ mod tests {
         let path = folder.path().join("done");
         let waits = format!("until [ -e '{0}' ]; do :; done", path.display());
         let ends = format!("touch '{}'", path.display());
-        let ended = run(vec![job(&waits)], vec![job("true"), job(&ends)]).unwrap();
+        let ended = run(vec![job(&waits)], vec![job("true"), job(&ends)], LONG).unwrap();
         assert!(ended.iter().all(|it| it.succeeded));
-        assert!(run(vec![job("sleep 0")], vec![]).unwrap().len() == 1);
+        assert!(run(vec![job("sleep 0")], vec![], LONG).unwrap().len() == 1);
         let missing = Job { name: "x".to_owned(), command: Command::new("/does/not/exist") };
-        assert!(run(vec![missing], vec![]).is_err());
+        assert!(run(vec![missing], vec![], LONG).is_err());
     }
 }

@@ -8,10 +8,15 @@ use toml::{Table, Value};
 ///
 /// The machines stand side by side: a switch that used a node's code could no longer be checked
 /// against it. A machine may use foreign code only if that is pure as well.
-const FLOORS: [(&str, u32, Foreign); 26] = [
+const FLOORS: [(&str, u32, Foreign); 27] = [
     ("wire", 0, Foreign::Only(&["crc32c", "serde"])),
     ("machine", 1, Foreign::Only(&[])),
     ("net", 1, Foreign::Any),
+    (
+        "envelope",
+        1,
+        Foreign::Only(&["data-encoding", "hashbrown", "hmac", "serde", "sha2", "siphasher"]),
+    ),
     ("cluster", 2, Foreign::Only(&["data-encoding", "serde", "serde_json", "xxhash-rust"])),
     ("switch", 3, Foreign::Only(&["arrayvec", "hashbrown", "serde"])),
     ("cache", 3, Foreign::Only(&["hashbrown"])),

@@ -1,0 +1,246 @@
+//! Envelopes at a client.
+
+use crate::ENVELOPE_LEN;
+use crate::counts::Counts;
+use crate::keys::Period;
+use crate::member::{Opened, echo_of, envelope};
+use crate::pass::{Pass, PassNumber, Passes};
+use crate::tags::{edge_tag, end_tag};
+use std::collections::VecDeque;
+use std::time::Duration;
+use wire::{Endpoint, EnvelopeKind, EnvelopeRefusal, Fields as _, HEADER_LEN, Op};
+
+/// What came of a datagram.
+#[derive(Debug, PartialEq, Eq)]
+pub enum ClientOpened<'a> {
+    /// This packet.
+    Packet(&'a mut [u8]),
+    /// A cookie: [`ClientEnvelopes::resend`] has what was waiting for it.
+    Cookie,
+}
+
+/// Opens what a client receives and seals what it sends, through one socket.
+#[derive(Debug)]
+pub struct ClientEnvelopes {
+    passes: Passes,
+    /// How often the pass had been renewed when it was looked at last.
+    renewals: u64,
+    pass: Pass,
+    /// The newest period that somebody has used whose word counts.
+    current: Period,
+    cookies: Vec<Cookie>,
+    /// What was sent without a cookie, and is sent again with one.
+    waiting: VecDeque<Waiting>,
+    /// Packets that were sent under the period before, for want of a cookie of this one.
+    sent_before: u32,
+    counts: Counts,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Cookie {
+    place: Place,
+    period: Period,
+    cookie: u64,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    since: Duration,
+    to: Endpoint,
+    packet: Vec<u8>,
+}
+
+/// Members that see the client at the same address, as far as it can know: a machine with two
+/// networks has two. Content addresses, of which there may be many, have their first bytes in
+/// common.
+type Place = [u8; 16];
+
+/// Bytes of an IPv6 address that are its place.
+const PLACE_BYTES: usize = wire::CONTENT_PREFIX_BITS / 8;
+/// Cookies that are kept; the oldest go.
+const COOKIES_MAX: usize = 32;
+/// Packets that wait for a cookie; the machine sends others again in its own time.
+const WAITING_MAX: usize = 64;
+/// And for how long: whoever asked has asked again by then, or given up.
+const WAITING_FOR: Duration = Duration::from_secs(1);
+/// One of so many packets asks for the cookie of a new period, until it is there.
+const ASK_EVERY: u32 = 16;
+
+impl ClientEnvelopes {
+    /// Those of a socket of the process that has this pass.
+    #[must_use]
+    pub fn new(passes: Passes) -> Self {
+        let (renewals, pass) = (passes.renewals(), passes.pass());
+        let current = pass.current;
+        let (cookies, waiting) = (Vec::new(), VecDeque::new());
+        Self {
+            passes,
+            renewals,
+            pass,
+            current,
+            cookies,
+            waiting,
+            sent_before: 0,
+            counts: Counts::default(),
+        }
+    }
+
+    /// What was refused so far.
+    #[must_use]
+    pub fn counts(&self) -> &Counts {
+        &self.counts
+    }
+
+    /// Hands over each envelope under which this packet is to be sent at this time, by any clock
+    /// that never goes back: one, but for a moment after the period has changed.
+    pub fn seal(
+        &mut self,
+        now: Duration,
+        to: Endpoint,
+        packet: &[u8],
+        mut send: impl FnMut(&[u8; ENVELOPE_LEN]),
+    ) {
+        self.look();
+        let period = self.current;
+        if let Some(cookie) = self.cookie(to, period) {
+            self.sent_before = 0;
+            self.envelope(period, cookie, packet).iter().for_each(&mut send);
+            return;
+        }
+        let before = Period(period.0.saturating_sub(1));
+        if let Some(cookie) = self.cookie(to, before) {
+            self.envelope(before, cookie, packet).iter().for_each(&mut send);
+            self.sent_before = self.sent_before.wrapping_add(1);
+            if self.sent_before % ASK_EVERY != 1 {
+                return;
+            }
+        }
+        self.envelope(period, 0, packet).iter().for_each(&mut send);
+        self.wait(now, to, packet);
+    }
+
+    /// Keeps what is to be sent again when there is a cookie.
+    fn wait(&mut self, now: Duration, to: Endpoint, packet: &[u8]) {
+        while self.waiting.front().is_some_and(|it| it.since + WAITING_FOR < now) {
+            self.waiting.pop_front();
+        }
+        if self.waiting.len() == WAITING_MAX {
+            self.waiting.pop_front();
+        }
+        self.waiting.push_back(Waiting { since: now, to, packet: packet.to_vec() });
+    }
+
+    /// What a datagram brings that was sent to the client.
+    ///
+    /// # Errors
+    ///
+    /// Why it is not let through, which was counted.
+    pub fn open<'a>(
+        &mut self,
+        from: Endpoint,
+        datagram: &'a mut [u8],
+    ) -> Result<ClientOpened<'a>, EnvelopeRefusal> {
+        self.look();
+        match self.check(from, datagram) {
+            Ok(EnvelopeKind::Cookie) => Ok(ClientOpened::Cookie),
+            Ok(_) => Ok(ClientOpened::Packet(datagram.get_mut(ENVELOPE_LEN..).unwrap_or_default())),
+            Err(why) => {
+                self.counts.note(why);
+                Err(why)
+            }
+        }
+    }
+
+    fn check(&mut self, from: Endpoint, datagram: &[u8]) -> Result<EnvelopeKind, EnvelopeRefusal> {
+        let Opened { envelope, kind, head, packet } = Opened::split(datagram)?;
+        let keys = *self.pass.named(envelope.period).ok_or(EnvelopeRefusal::Period)?;
+        let is_edge_right = || edge_tag(keys.edge, head, envelope.end, 0, packet) == envelope.edge;
+        match kind {
+            EnvelopeKind::Reply => {
+                let header: &[u8; HEADER_LEN] =
+                    packet.first_chunk().ok_or(EnvelopeRefusal::Malformed)?;
+                let op = Op::from_wire(header.op()).ok_or(EnvelopeRefusal::Malformed)?;
+                if !op.is_reply() || PassNumber::of_client(header.client()) != self.pass.number {
+                    return Err(EnvelopeRefusal::Malformed);
+                }
+                if !is_edge_right() {
+                    return Err(EnvelopeRefusal::Edge);
+                }
+                if end_tag(keys.end, packet) != envelope.end {
+                    return Err(EnvelopeRefusal::End);
+                }
+            }
+            EnvelopeKind::Cookie => {
+                if !is_edge_right() {
+                    return Err(EnvelopeRefusal::Edge);
+                }
+                // One that answers nothing was recorded, and would replace the one that is right.
+                let asked = |it: &Waiting| it.packet.first_chunk().map(echo_of);
+                if !self.waiting.iter().any(|it| asked(it) == Some(envelope.echo)) {
+                    return Err(EnvelopeRefusal::Sender);
+                }
+                self.note_cookie(from, keys.period, envelope.end);
+            }
+            EnvelopeKind::Request | EnvelopeKind::Member => {
+                return Err(EnvelopeRefusal::Malformed);
+            }
+        }
+        // Members are never behind for long, and keys of the next period are no secret to them.
+        self.current = self.current.max(keys.period);
+        Ok(kind)
+    }
+
+    /// Hands over what has waited for a cookie that is there now, in the order in which it was
+    /// sent first.
+    pub fn resend(&mut self, mut send: impl FnMut(Endpoint, &[u8; ENVELOPE_LEN], &[u8])) {
+        let period = self.current;
+        for it in std::mem::take(&mut self.waiting) {
+            match self.cookie(it.to, period) {
+                Some(cookie) => {
+                    let envelope = self.envelope(period, cookie, &it.packet);
+                    envelope.iter().for_each(|envelope| send(it.to, envelope, &it.packet));
+                }
+                None => self.waiting.push_back(it),
+            }
+        }
+    }
+
+    /// Takes the pass as it is now.
+    fn look(&mut self) {
+        let renewals = self.passes.renewals();
+        if renewals != self.renewals {
+            self.renewals = renewals;
+            self.pass = self.passes.pass();
+            self.current = self.current.max(self.pass.current);
+        }
+    }
+
+    fn cookie(&self, to: Endpoint, period: Period) -> Option<u64> {
+        let place = place_of(to);
+        let found = self.cookies.iter().find(|it| it.place == place && it.period == period);
+        found.map(|it| it.cookie)
+    }
+
+    fn note_cookie(&mut self, from: Endpoint, period: Period, cookie: u64) {
+        let place = place_of(from);
+        self.cookies.retain(|it| it.place != place || it.period != period);
+        if self.cookies.len() == COOKIES_MAX {
+            self.cookies.remove(0);
+        }
+        self.cookies.push(Cookie { place, period, cookie });
+    }
+
+    /// None if the keys of that period are not, or no longer, here.
+    fn envelope(&self, period: Period, cookie: u64, packet: &[u8]) -> Option<[u8; ENVELOPE_LEN]> {
+        let keys = self.pass.named(period.byte()).filter(|it| it.period == period)?;
+        let end = end_tag(keys.end, packet);
+        Some(envelope(period, EnvelopeKind::Request, end, keys.edge, cookie, packet))
+    }
+}
+
+fn place_of(Endpoint { addr, .. }: Endpoint) -> Place {
+    if std::net::Ipv6Addr::from(addr).to_ipv4_mapped().is_some() {
+        return addr;
+    }
+    std::array::from_fn(|i| if i < PLACE_BYTES { addr.get(i).copied().unwrap_or(0) } else { 0 })
+}

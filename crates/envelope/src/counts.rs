@@ -1,0 +1,32 @@
+//! Packets that were not let through, by reason.
+
+use wire::EnvelopeRefusal;
+
+const LEN: usize = EnvelopeRefusal::ALL.len();
+
+/// How many there were.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts([u64; LEN]);
+
+impl Counts {
+    pub(crate) fn note(&mut self, why: EnvelopeRefusal) {
+        if let Some(count) = self.0.get_mut(place(why)) {
+            *count += 1;
+        }
+    }
+
+    /// How many were refused for this.
+    #[must_use]
+    pub fn of(&self, why: EnvelopeRefusal) -> u64 {
+        self.0.get(place(why)).copied().unwrap_or_default()
+    }
+
+    /// All of them.
+    pub fn iter(&self) -> impl Iterator<Item = (EnvelopeRefusal, u64)> {
+        EnvelopeRefusal::ALL.into_iter().map(|why| (why, self.of(why)))
+    }
+}
+
+fn place(why: EnvelopeRefusal) -> usize {
+    EnvelopeRefusal::ALL.iter().position(|it| *it == why).unwrap_or(LEN)
+}
