@@ -17,6 +17,7 @@ mod worker;
 use client::RetransmitBounds;
 use cluster::Keyspace;
 use console::exit::Failure;
+use envelope::Passes;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -36,6 +37,8 @@ pub fn describe(
     services: &[SocketAddr],
     name: &str,
     deadline: Duration,
+    passes: Option<&Passes>,
 ) -> Result<Arc<Keyspace>, Failure> {
-    link::Link::open(services, deadline, RetransmitBounds::default(), 1)?.describe(name)
+    let retransmit = RetransmitBounds::default();
+    link::Link::open(services, deadline, retransmit, 1, passes)?.describe(name)
 }

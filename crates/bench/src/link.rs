@@ -3,16 +3,19 @@
 use super::directory::Directory;
 use super::plan;
 use anyhow::{Context, anyhow};
-use client::{Client, ClientConfig, Coordination, Outcome, Reply, RetransmitBounds, Routes};
+use client::{
+    Channel, Client, ClientConfig, Coordination, Outcome, Reply, RetransmitBounds, Routes,
+};
 use cluster::Keyspace;
 use console::connect;
 use console::exit::Failure;
+use envelope::Passes;
 use machine::{Datagram, Instant, Rng};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::time::TimeSpec;
 use runtime::clock::Clock;
-use runtime::net::{Inbound, Outbound, Socket};
+use runtime::net::Socket;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::os::fd::AsFd;
 use std::sync::Arc;
@@ -23,9 +26,7 @@ use wire::{Endpoint, Revision};
 #[derive(Debug)]
 pub(crate) struct Link {
     clock: Clock,
-    socket: Socket,
-    inbound: Inbound,
-    outbound: Outbound,
+    channel: Channel,
     services: Vec<SocketAddr>,
     pub(crate) client: Client,
     /// By what it coordinates itself, if it does: how new that is, and where it is answered.
@@ -39,6 +40,7 @@ impl Link {
         deadline: Duration,
         retransmit: RetransmitBounds,
         in_flight_max: usize,
+        passes: Option<&Passes>,
     ) -> Result<Self, Failure> {
         let any = if services.iter().any(SocketAddr::is_ipv6) {
             SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0))
@@ -47,15 +49,16 @@ impl Link {
         };
         let socket = Socket::bind(any).context("cannot open a socket")?;
         let draw = || runtime::entropy::draw().context("cannot draw a client id");
-        let mut config = ClientConfig::new(services, draw()?.max(1));
+        let seat = passes.map(|it| it.seat().context("the pass has had all its clients"));
+        let seat = seat.transpose()?;
+        let id = seat.as_ref().map_or_else(|| draw().map(|id| id.max(1)), |seat| Ok(seat.client()));
+        let mut config = ClientConfig::new(services, id?);
         config.deadline = deadline;
         config.retransmit = retransmit;
         config.in_flight_max = in_flight_max;
         Ok(Self {
             clock: Clock::new(),
-            inbound: Inbound::new(socket.family()),
-            outbound: Outbound::new(socket.family()),
-            socket,
+            channel: Channel::new(socket, seat.as_ref()),
             services: services.to_vec(),
             client: Client::new(config, Rng::new(draw()?)),
             known: None,
@@ -96,7 +99,7 @@ impl Link {
 
     /// The address at which others reach the socket, which is bound to all of this host.
     fn reachable(&self) -> std::io::Result<SocketAddr> {
-        let local = self.socket.local();
+        let local = self.channel.socket().local();
         let probe = UdpSocket::bind((local.ip(), 0))?;
         probe.connect(self.services.as_slice())?;
         Ok(SocketAddr::new(probe.local_addr()?.ip(), local.port()))
@@ -111,15 +114,11 @@ impl Link {
     /// the client's timer or `until`.
     pub(crate) fn turn(&mut self, until: Instant) -> Result<(), Failure> {
         self.transmit();
-        let received = self.inbound.receive(&self.socket).context("cannot receive")?;
-        if received == 0 {
+        if self.receive()? == 0 {
             self.wait(until)?;
-            self.inbound.receive(&self.socket).context("cannot receive")?;
+            self.receive()?;
         }
         let now = self.clock.now();
-        for datagram in self.inbound.iter_mut() {
-            self.client.handle_packet(now, datagram.from, datagram.payload);
-        }
         if self.client.poll_timeout().is_some_and(|at| at <= now) {
             self.client.handle_timeout(now);
         }
@@ -129,20 +128,26 @@ impl Link {
         Ok(())
     }
 
+    /// Takes what has come; how many datagrams that were.
+    fn receive(&mut self) -> Result<usize, Failure> {
+        let now = self.clock.now();
+        let Self { channel, client, .. } = self;
+        let received = channel.receive(|from, packet| client.handle_packet(now, from, packet));
+        Ok(received.context("cannot receive")?)
+    }
+
     fn transmit(&mut self) {
+        let now = self.clock.now();
         while let Some(Datagram { to, payload, .. }) = self.client.poll_transmit() {
-            self.outbound.push(to, payload);
-            if self.outbound.is_full() {
-                self.outbound.send(&self.socket);
-            }
+            self.channel.push(now, to, payload);
         }
-        self.outbound.send(&self.socket);
+        self.channel.send();
     }
 
     fn wait(&mut self, until: Instant) -> Result<(), Failure> {
         let until = self.client.poll_timeout().map_or(until, |at| at.min(until));
         let left = until.since(self.clock.now());
-        let mut fds = [PollFd::new(self.socket.as_fd(), PollFlags::POLLIN)];
+        let mut fds = [PollFd::new(self.channel.socket().as_fd(), PollFlags::POLLIN)];
         match ppoll(&mut fds, Some(TimeSpec::from_duration(left)), None) {
             Ok(_) | Err(Errno::EINTR) => Ok(()),
             Err(errno) => Err(Failure::Other(anyhow!("cannot wait for datagrams: {errno}"))),

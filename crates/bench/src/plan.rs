@@ -4,6 +4,7 @@ use super::directory::Directory;
 use client::RetransmitBounds;
 use cluster::{Keyspace, Map};
 use console::connect;
+use envelope::Passes;
 use machine::Rng;
 use serde::Serialize;
 use serde::ser::Serializer;
@@ -18,6 +19,8 @@ use workload::{KeyNames, MgetSizes, OpKind, Spec, Values};
 pub struct Plan {
     /// Service addresses.
     pub services: Vec<SocketAddr>,
+    /// The pass of this process, where packets are in envelopes.
+    pub passes: Option<Passes>,
     /// Who finds the nodes that requests are for.
     pub coordination: Coordination,
     /// Keyspace of all keys.

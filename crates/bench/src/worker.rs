@@ -120,7 +120,9 @@ impl<'a> Worker<'a> {
                 (share.max(1), Pacing::Closed(share))
             }
         };
-        let mut link = Link::open(&plan.services, plan.deadline, plan.retransmit, in_flight_max)?;
+        let Plan { services, deadline, retransmit, passes, .. } = plan;
+        let mut link =
+            Link::open(services, *deadline, *retransmit, in_flight_max, passes.as_ref())?;
         link.coordinate(&plan.coordination)?;
         Ok(Self {
             plan,

@@ -13,6 +13,7 @@ use crate::{
     Refusal, Reply, Request, StartError, Ticket, Tickets, UnknownReason, Value,
 };
 use cluster::Keyspace;
+use envelope::Seat;
 use machine::{Instant, Rng};
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
@@ -94,12 +95,14 @@ pub(crate) struct Driver {
 }
 
 impl Driver {
-    pub(crate) fn new(services: Services, options: Options) -> Self {
+    /// With a seat, the client's id is that of the seat.
+    pub(crate) fn new(services: Services, options: &Options, seat: Option<&Seat>) -> Self {
+        let client_id = seat.map_or_else(|| random().max(1), Seat::client);
         let config = ClientConfig {
             deadline: options.deadline,
             in_flight_max: options.in_flight_max,
             result_bytes_max: options.result_bytes_max,
-            ..ClientConfig::new(services, random().max(1))
+            ..ClientConfig::new(services, client_id)
         };
         Self {
             machine: Client::new(config, Rng::new(random())),

@@ -55,6 +55,7 @@ mod answer;
 pub mod asynchronous;
 mod big;
 pub mod blocking;
+mod channel;
 mod clock;
 mod config;
 mod coordination;
@@ -84,6 +85,7 @@ mod transmit;
 mod unsent;
 mod window;
 
+pub use crate::channel::Channel;
 pub use crate::config::{ClientConfig, IN_FLIGHT_MAX, MANY_KEYS_MAX, RetransmitBounds};
 pub use crate::coordination::{Coordination, Routes};
 pub use crate::coordinator::Coordinator;

@@ -1,12 +1,14 @@
 //! What callers of the faces may choose.
 
 use crate::{ClientConfig, Expiry};
+use envelope::{Passes, Seat};
+use std::io;
 use std::ops::Bound;
 use std::time::Duration;
 use wire::Endpoint;
 
 /// How a client behaves.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Options {
     /// How long a request may wait for an answer before its outcome is unknown. A scan or a
     /// request for many keys counts from its last progress.
@@ -19,6 +21,21 @@ pub struct Options {
     pub result_bytes_max: usize,
     /// Bytes that a value may have that is written, at most `wire::VALUE_MAX`.
     pub value_bytes_max: u64,
+    /// What makes this process a client where the network is not to be trusted; elsewhere none.
+    pub passes: Option<Passes>,
+}
+
+impl Options {
+    /// A place for one more client, if the process has a pass.
+    pub(crate) fn seat(&self) -> io::Result<Option<Seat>> {
+        let Some(passes) = &self.passes else { return Ok(None) };
+        let none_left = || {
+            let what =
+                "the pass of this process has had as many clients as it can: ask for another";
+            io::Error::new(io::ErrorKind::QuotaExceeded, what)
+        };
+        passes.seat().map(Some).ok_or_else(none_left)
+    }
 }
 
 impl Default for Options {
@@ -26,7 +43,7 @@ impl Default for Options {
         let ClientConfig { deadline, in_flight_max, result_bytes_max, .. } =
             ClientConfig::new(Endpoint::default(), 1);
         let value_bytes_max = wire::VALUE_MAX as u64;
-        Self { deadline, in_flight_max, result_bytes_max, value_bytes_max }
+        Self { deadline, in_flight_max, result_bytes_max, value_bytes_max, passes: None }
     }
 }
 

@@ -44,8 +44,8 @@ pub use map::{Away, Making, Map, MapError, NodeSpec, Origin, Partition, Returned
 pub use mutant::{MUTANTS, MaybeMutant, Mutant};
 pub use numbers::is_plausible_revision;
 pub use order::{
-    Assignment, CopyProgress, Install, Member, MemberReport, NodeReport, Order, Report, Settled,
-    SwitchTables,
+    Assignment, CopyProgress, EnvelopeOrder, Install, KeysNumber, Member, MemberReport, NodeReport,
+    Order, Report, Settled, SwitchTables,
 };
 pub use plane::{
     Capabilities, ContentReport, InstallError, PartitionCount, SwitchControl, SwitchCounters,

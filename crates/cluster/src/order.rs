@@ -9,9 +9,11 @@ use crate::{
     PartitionId, PartitionSample, Resources, StoreId, Stored, SwitchCounters, Verification,
     VerifyOrder, Versions, text,
 };
+use envelope::{KeySet, RightsTable, RingPorts};
 use machine::Instant;
 use serde::{Deserialize, Serialize};
 use std::fmt;
+use std::net::SocketAddrV6;
 use std::sync::Arc;
 use wire::{Endpoint, Revision, Version};
 
@@ -149,6 +151,9 @@ pub struct Order {
     /// known. It holds no more keys than switches lead to it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rules_max: Option<u64>,
+    /// For a member on a network that is not to be trusted: keys, if it has not got these.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub keys: Option<Arc<EnvelopeOrder>>,
     /// For a member that is leaving: nobody waits for it any more, and it may end.
     #[serde(default)]
     pub may_end: bool,
@@ -189,8 +194,32 @@ pub struct Report {
     /// What it speaks.
     #[serde(default)]
     pub versions: Versions,
+    /// The number of the keys that it has; none if it has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub keys: Option<KeysNumber>,
     /// How the member is.
     pub state: MemberReport,
+}
+
+/// Tells keys apart: it is of all that is in an [`EnvelopeOrder`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct KeysNumber(#[serde(with = "text::hex64")] pub u64);
+
+/// What a member opens and seals envelopes by.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EnvelopeOrder {
+    /// The number of these.
+    pub number: KeysNumber,
+    /// The keys. A switch has none of end tags.
+    pub set: KeySet,
+    /// What each class of clients may do.
+    pub rights: RightsTable,
+    /// Where all members are.
+    pub members: Vec<RingPorts>,
+    /// A content address, if keys have some: all have the first bits and the port in common.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub content: Option<SocketAddrV6>,
 }
 
 /// How a member is.

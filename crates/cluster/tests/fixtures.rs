@@ -127,7 +127,7 @@ fn order(install: Install) -> Order {
 
 fn report(state: MemberReport) -> Report {
     let versions = Versions { build: "0.1.0".into(), ..Versions::ours() };
-    Report { incarnation: Incarnation(4), at: Instant(1_000_000), versions, state }
+    Report { incarnation: Incarnation(4), at: Instant(1_000_000), versions, keys: None, state }
 }
 
 #[test]

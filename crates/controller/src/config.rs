@@ -218,6 +218,7 @@ impl ControllerConfig {
             pins: BTreeSet::new(),
             lease_ms: 0,
             next_keyspace: 1,
+            passes: 0,
             next_partition: 1,
         }
     }

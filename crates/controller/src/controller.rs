@@ -183,6 +183,7 @@ impl Controller {
             verify,
             version,
             rules_max,
+            keys: None,
             may_end,
         };
         Some((member, order))

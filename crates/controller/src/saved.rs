@@ -64,6 +64,9 @@ pub struct Saved {
     /// Keys that are to be hot whatever is asked of them.
     #[serde(default)]
     pub pins: BTreeSet<KeyName>,
+    /// Numbers of clients' passes below this may have been given. None is given twice.
+    #[serde(default)]
+    pub passes: u64,
     /// The longest lease that a member may still have, in milliseconds: what a controller that
     /// comes back waits for before it takes anybody to be silent.
     pub lease_ms: u64,

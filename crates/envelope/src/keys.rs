@@ -79,6 +79,12 @@ impl Secret {
     /// Bytes of it.
     pub const LEN: usize = 32;
 
+    /// Its bytes, for the file that controllers have it from.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8; Self::LEN] {
+        &self.0
+    }
+
     /// A secret of these bytes, which must be drawn at random.
     #[must_use]
     pub fn new(bytes: [u8; Self::LEN]) -> Self {
@@ -89,22 +95,102 @@ impl Secret {
     /// writes and reads what is in packets needs the keys of end tags.
     #[must_use]
     pub fn key_set(&self, current: Period, with_ends: bool) -> KeySet {
-        let of = |number| {
-            let period = Period(number);
-            let end = with_ends.then(|| self.key(b"end", period));
-            PeriodKeys { period, edge: self.key(b"edge", period), end }
-        };
-        let first = current.0.saturating_sub(1);
-        KeySet { current, periods: [of(first), of(first + 1), of(first + 2)] }
+        key_set(current, with_ends, |_| self)
     }
 
-    fn key(&self, what: &[u8], period: Period) -> Key {
+    fn keys(&self, period: Period, with_ends: bool) -> PeriodKeys {
+        let number = period.0.to_be_bytes();
+        let end = with_ends.then(|| self.key(&[b"end", &number]));
+        PeriodKeys { period, edge: self.key(&[b"edge", &number]), end }
+    }
+
+    fn ticket(&self, pass: PassNumber, whose: &str) -> Key {
+        self.key(&[b"ticket", &pass.0.to_be_bytes(), whose.as_bytes()])
+    }
+
+    fn key(&self, of: &[&[u8]]) -> Key {
         let mut mac: Hmac<Sha256> =
             Hmac::new_from_slice(&self.0).expect("a key for HMAC may have any length");
-        mac.update(what);
-        mac.update(&period.0.to_be_bytes());
+        of.iter().for_each(|part| mac.update(part));
         let bytes = mac.finalize().into_bytes();
         Key(*bytes.first_chunk().expect("a SHA-256 is longer"))
+    }
+}
+
+fn key_set<'a>(current: Period, with_ends: bool, secret: impl Fn(Period) -> &'a Secret) -> KeySet {
+    let of = |number| {
+        let period = Period(number);
+        secret(period).keys(period, with_ends)
+    };
+    let first = current.0.saturating_sub(1);
+    KeySet { current, periods: [of(first), of(first + 1), of(first + 2)] }
+}
+
+/// The secrets of controllers: each holds from a period on, until the next one does. So a secret
+/// can be replaced while packets are under way.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Secrets {
+    first: Secret,
+    later: Vec<(Period, Secret)>,
+}
+
+impl Secrets {
+    /// One secret, for all periods.
+    #[must_use]
+    pub fn new(first: Secret) -> Self {
+        Self { first, later: Vec::new() }
+    }
+
+    /// Another secret holds from this period on.
+    pub fn replace(&mut self, from: Period, secret: Secret) {
+        self.later.retain(|(other, _)| *other < from);
+        self.later.push((from, secret));
+    }
+
+    /// Forgets those that hold no more in this period, nor in the one before.
+    pub fn forget_before(&mut self, current: Period) {
+        while let Some((from, _)) = self.later.first()
+            && from.0 < current.0
+        {
+            self.first = self.later.remove(0).1;
+        }
+    }
+
+    /// What each period has, the first secret with none.
+    pub fn iter(&self) -> impl Iterator<Item = (Option<Period>, &Secret)> {
+        let later = self.later.iter().map(|(from, secret)| (Some(*from), secret));
+        std::iter::once((None, &self.first)).chain(later)
+    }
+
+    /// As [`Secret::key_set`].
+    #[must_use]
+    pub fn key_set(&self, current: Period, with_ends: bool) -> KeySet {
+        key_set(current, with_ends, |period| self.of(period))
+    }
+
+    /// A number that tells apart what goes with keys of this secret, and says nothing of it.
+    #[must_use]
+    pub fn number(&self, of: &[u8]) -> u64 {
+        let Key(bytes) = self.first.key(&[b"number", of]);
+        u64::from_be_bytes(*bytes.first_chunk().expect("a key is longer"))
+    }
+
+    /// Shows, when a pass is renewed, to whom it was given.
+    #[must_use]
+    pub fn ticket(&self, pass: PassNumber, whose: &str) -> Key {
+        let newest = self.later.last().map_or(&self.first, |(_, secret)| secret);
+        newest.ticket(pass, whose)
+    }
+
+    /// Whether this ticket is of that pass and was given to this one.
+    #[must_use]
+    pub fn is_ticket(&self, ticket: Key, pass: PassNumber, whose: &str) -> bool {
+        self.iter().any(|(_, secret)| secret.ticket(pass, whose) == ticket)
+    }
+
+    fn of(&self, period: Period) -> &Secret {
+        let held = self.later.iter().rev().find(|(from, _)| *from <= period);
+        held.map_or(&self.first, |(_, secret)| secret)
     }
 }
 
@@ -264,6 +350,31 @@ mod tests {
         assert!(text.contains(&hex));
         assert!(!format!("{set:?} {:?}", secret()).contains(&hex));
         assert!(serde_json::from_str::<Key>("\"00\"").is_err());
+    }
+
+    #[test]
+    fn a_secret_is_replaced_from_a_period_on() {
+        let (old, new) = (secret(), Secret::new([1; 32]));
+        let mut secrets = Secrets::new(old.clone());
+        assert_eq!(secrets.key_set(Period(7), true), old.key_set(Period(7), true));
+        let pass = PassNumber(3);
+        let ticket = secrets.ticket(pass, "client/ann");
+        secrets.replace(Period(9), new.clone());
+        // One that never held is replaced.
+        secrets.replace(Period(8), new.clone());
+        let set = secrets.key_set(Period(7), true);
+        assert_eq!(set.periods[..2], old.key_set(Period(7), true).periods[..2]);
+        assert_eq!(set.periods[2], new.key_set(Period(7), true).periods[2]);
+        assert!(secrets.is_ticket(ticket, pass, "client/ann"));
+        assert!(!secrets.is_ticket(ticket, pass, "client/bob"));
+        assert!(!secrets.is_ticket(ticket, PassNumber(4), "client/ann"));
+        let newer = secrets.ticket(pass, "client/ann");
+        secrets.forget_before(Period(8));
+        assert_eq!(secrets.iter().count(), 2);
+        secrets.forget_before(Period(9));
+        assert_eq!(secrets, Secrets::new(new));
+        assert!(secrets.is_ticket(newer, pass, "client/ann"));
+        assert!(!secrets.is_ticket(ticket, pass, "client/ann"));
     }
 
     #[test]

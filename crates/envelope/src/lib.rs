@@ -20,7 +20,7 @@ mod tags;
 
 pub use client::{ClientEnvelopes, ClientOpened};
 pub use counts::Counts;
-pub use keys::{ClientKeys, EdgeKeys, Key, KeySet, Period, PeriodKeys, Secret};
+pub use keys::{ClientKeys, EdgeKeys, Key, KeySet, Period, PeriodKeys, Secret, Secrets};
 pub use member::{MemberEnvelopes, MemberRole, Refused, Ring, RingPorts};
 pub use pass::{Pass, PassNumber, Passes, Seat};
 pub use rights::{Allowed, Rights, RightsTable};

@@ -111,7 +111,7 @@ impl Site {
             admin.command("/v1/placement/pause")?;
             admin.create(&spec)?;
             admin.wait_served(name, PATIENCE)?;
-            bench::describe(&[service], name, PATIENCE)
+            bench::describe(&[service], name, PATIENCE, None)
         })?;
         let load = Load {
             keyspace: Arc::clone(&keyspace),
@@ -184,6 +184,7 @@ impl Site {
         };
         Plan {
             services: vec![service(self.cluster.plane)],
+            passes: None,
             keyspace: Arc::clone(&load.keyspace),
             spec: Spec {
                 mix: load.mix(),

@@ -31,7 +31,7 @@ pub struct Outbound {
 /// A place for each datagram of a batch: a multiple of the cache line.
 type Buffers = [[u8; BUFFER_SIZE]; BATCH_MAX];
 const BUFFER_SIZE: usize = 1536;
-const _: () = assert!(BUFFER_SIZE >= wire::PACKET_MAX);
+const _: () = assert!(BUFFER_SIZE >= wire::EnvelopeBody::LEN + wire::PACKET_MAX);
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Queued {
@@ -93,13 +93,30 @@ impl Outbound {
     ///
     /// As [`push`](Self::push).
     pub fn push_from(&mut self, from: Option<Endpoint>, to: Endpoint, payload: &[u8]) {
+        self.push_behind(from, to, &[], payload);
+    }
+
+    /// The same with an envelope before the packet.
+    ///
+    /// # Panics
+    ///
+    /// As [`push`](Self::push), and if the envelope is longer than envelopes are.
+    pub fn push_behind(
+        &mut self,
+        from: Option<Endpoint>,
+        to: Endpoint,
+        envelope: &[u8],
+        payload: &[u8],
+    ) {
         assert!(payload.len() <= wire::PACKET_MAX, "machines keep to the limit");
         let at = self.queued.len();
         let buffer = self.buffers.get_mut(at).expect("full batches are sent first");
-        let room = buffer.get_mut(..payload.len()).expect("buffers exceed the limit");
+        let (before, behind) = buffer.split_at_mut(envelope.len());
+        before.copy_from_slice(envelope);
+        let room = behind.get_mut(..payload.len()).expect("buffers exceed the limit");
         room.copy_from_slice(payload);
         let fits = "batches and datagrams are short";
-        let size = u16::try_from(payload.len()).expect(fits);
+        let size = u16::try_from(envelope.len() + payload.len()).expect(fits);
         let buffer = u16::try_from(at).expect(fits);
         let from = from.map(|from| Ipv6Addr::from(from.addr));
         self.queued.push(Queued { from, to, buffer, size, rank: rank(payload, size) });

@@ -18,8 +18,8 @@ pub use alert::Listen;
 pub use cache::{CacheDriver, CacheHandle, CacheLimits, CacheSnapshot};
 pub use content::{ContentAgent, ContentError, ContentSnapshot};
 pub use controller::{
-    Change, ControllerDriver, ControllerError, ControllerHandle, ControllerPlan, NamedKey,
-    Position, RequestError, Stand,
+    Change, ClassRights, ControllerDriver, ControllerError, ControllerHandle, ControllerPlan,
+    KeyPlan, NamedKey, PassError, PassWish, Position, RequestError, Stand,
 };
 pub use delivery::{Delivery, Line, Undelivered, in_process, over_http};
 pub use fast_path::{FastPath, FastPathError, InKernel};

@@ -4,8 +4,11 @@
 //! system call, for datagrams, commands and the machine's next timer alike) only after the socket
 //! was found empty, or had a single datagram; under load it never does.
 
+mod gate;
 #[cfg(test)]
 mod tests;
+
+pub(crate) use gate::Gate;
 
 use crate::clock::Clock;
 use crate::fatal;
@@ -98,6 +101,7 @@ pub(crate) fn spawn<D: Driven>(
     name: &str,
     mut clock: Clock,
     socket: Socket,
+    gate: Gate,
     make: impl FnOnce(Instant, Arc<Waker>) -> D + Send + 'static,
 ) -> io::Result<Worker<D::Command>> {
     let poll = Poll::new()?;
@@ -116,8 +120,18 @@ pub(crate) fn spawn<D: Driven>(
         let outbound = Outbound::new(socket.family());
         let events = Events::with_capacity(EVENTS_MAX);
         let alarm = Alarm { timer, at: None };
-        let event_loop =
-            EventLoop { poll, events, alarm, clock, inbox, socket, inbound, outbound, machine };
+        let event_loop = EventLoop {
+            poll,
+            events,
+            alarm,
+            clock,
+            inbox,
+            socket,
+            gate,
+            inbound,
+            outbound,
+            machine,
+        };
         if let Err(why) = event_loop.run() {
             fatal::end(&title, &why);
         }
@@ -147,6 +161,7 @@ struct EventLoop<D: Driven> {
     clock: Clock,
     inbox: Inbox<D::Command>,
     socket: Socket,
+    gate: Gate,
     inbound: Inbound,
     outbound: Outbound,
     machine: D,
@@ -164,8 +179,9 @@ impl<D: Driven> EventLoop<D> {
             let now = self.clock.now();
             let ended = self.machine.take_ended(now)?;
             let commands = self.take_mail(now);
-            self.machine.announce(self.inbound.payloads());
-            for datagram in self.inbound.iter_mut() {
+            self.open_batch();
+            self.machine.announce(self.gate.packets(self.inbound.payloads()));
+            for datagram in self.gate.received(self.inbound.iter_mut()) {
                 self.machine.handle_datagram(now, datagram);
             }
             let due = self.machine.poll_timeout().is_some_and(|at| at <= now);
@@ -178,6 +194,7 @@ impl<D: Driven> EventLoop<D> {
                 self.transmit();
                 self.machine.flush(now)?;
                 self.transmit();
+                self.gate.end_turn();
                 let took = self.clock.now().since(now);
                 self.machine.end_turn(now, worked, took);
             }
@@ -206,10 +223,21 @@ impl<D: Driven> EventLoop<D> {
         mailed
     }
 
+    fn open_batch(&mut self) {
+        let Self { gate, inbound, outbound, socket, .. } = self;
+        gate.look_at(inbound, |to, cookie| {
+            outbound.push(to, cookie);
+            if outbound.is_full() {
+                // A cookie that is not sent is asked for again.
+                outbound.send(socket);
+            }
+        });
+    }
+
     fn transmit(&mut self) {
         let mut unsent = 0;
-        while let Some(Datagram { from, to, payload }) = self.machine.poll_transmit() {
-            self.outbound.push_from(from, to, payload);
+        while let Some(datagram) = self.machine.poll_transmit() {
+            unsent += u64::from(!self.gate.push(&mut self.outbound, datagram));
             if self.outbound.is_full() {
                 unsent += self.outbound.send(&self.socket);
             }

@@ -15,6 +15,7 @@ mod event_loop;
 mod fatal;
 pub mod files;
 pub mod identity;
+pub mod keyring;
 pub mod logging;
 mod mailbox;
 pub mod memory;

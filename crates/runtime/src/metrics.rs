@@ -13,7 +13,7 @@ use controller::{CopyStatus, MemberState, PlacementStatus, Status};
 use std::collections::BTreeMap;
 use wire::layout::metric;
 use wire::metric::Metric;
-use wire::{Code, DropReason, Op};
+use wire::{Code, DropReason, EnvelopeRefusal, Op};
 
 pub use samples::{Distribution, Sample, Samples, Source, Sources};
 
@@ -32,6 +32,7 @@ pub fn expose(roles: &Roles) -> String {
         samples.add(&metric::SWITCH_OVERFLOWED, [Sample::plain(switch.overflowed())]);
     }
     samples.add_obedience(roles);
+    samples.add_envelopes(roles);
     if !roles.nodes.is_empty() {
         let mut answered = Vec::new();
         for node in &roles.nodes {
@@ -79,6 +80,23 @@ impl Samples {
         self.add(&metric::LEADER_TERM, terms);
         let refused = all.iter().map(|(role, it)| Sample::labelled([role], it.refused()));
         self.add(&metric::ORDERS_REFUSED, refused);
+    }
+
+    /// What was not let through by roles of this process that open envelopes.
+    fn add_envelopes(&mut self, roles: &Roles) {
+        let switch = roles.switch.iter().map(|it| ("switch".to_owned(), it.keyring()));
+        let nodes = roles.nodes.iter().map(|it| (format!("node-{}", it.spec().id), it.keyring()));
+        let caches =
+            roles.caches.iter().map(|it| (format!("cache-{}", it.spec().id), it.keyring()));
+        let all = switch.chain(nodes).chain(caches);
+        let rows =
+            all.filter_map(|(role, keyring)| Some((role, keyring?))).flat_map(|(role, keyring)| {
+                let row = move |(why, count): (EnvelopeRefusal, _)| {
+                    Sample::labelled([role.clone(), why.name().to_owned()], count)
+                };
+                keyring.refused().map(row)
+            });
+        self.add(&metric::ENVELOPES_REFUSED, rows);
     }
 
     fn add_program(&mut self, up: Vec<(String, bool)>) {

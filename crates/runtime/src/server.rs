@@ -179,7 +179,8 @@ impl Server {
                 }
             };
             let SwitchSection { service, threads, .. } = *section;
-            let driver = SwitchDriver::start_beside(service, threads, draw_incarnation()?, agent);
+            let driver =
+                SwitchDriver::start_beside(service, threads, draw_incarnation()?, agent, None);
             driver.map_err(|why| no_switch(service, why))
         })
     }
@@ -193,7 +194,7 @@ impl Server {
     pub fn start_switch_by_hints(config: &Config, index: u16) -> Result<Self, StartError> {
         Self::run_switch(config, index, |section| {
             let SwitchSection { service, threads, .. } = *section;
-            let driver = SwitchDriver::start_by_hints(service, threads, draw_incarnation()?);
+            let driver = SwitchDriver::start_by_hints(service, threads, draw_incarnation()?, None);
             driver.map_err(|why| no_switch(service, why))
         })
     }
@@ -356,7 +357,7 @@ pub(crate) fn open_switch(
         SocketAddr::V4(service) => Some(FastPath::start(service, incarnation, ports)?),
         SocketAddr::V6(service) => return Err(StartError::FastPathOverIpv6(service)),
     };
-    SwitchDriver::start(service, threads, incarnation, fast_path)
+    SwitchDriver::start(service, threads, incarnation, fast_path, None)
         .map_err(|why| no_switch(service, why))
 }
 
@@ -426,7 +427,7 @@ fn start_node<E: ShardEngine>(
     limits: NodeLimits,
 ) -> Result<NodeDriver, StartError> {
     let engines = engines.collect::<Result<Vec<E>, StartError>>()?;
-    NodeDriver::start(id, draw_incarnation()?, sockets, engines, limits)
+    NodeDriver::start(id, draw_incarnation()?, sockets, engines, limits, None)
         .map_err(|why| StartError::Thread { role: format!("node {id}"), why })
 }
 
@@ -436,7 +437,7 @@ pub(crate) fn open_cache(
     sockets: Vec<Socket>,
     limits: CacheLimits,
 ) -> Result<CacheDriver, StartError> {
-    let driver = CacheDriver::start(id, sockets, limits, draw_incarnation()?);
+    let driver = CacheDriver::start(id, sockets, limits, draw_incarnation()?, None);
     driver.map_err(|why| StartError::Thread { role: format!("cache {id}"), why })
 }
 

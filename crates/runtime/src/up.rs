@@ -189,8 +189,8 @@ impl Embedded {
         let role = "the controller".to_owned();
         let members = members(&roles).map_err(|why| StartError::Thread { role, why })?;
         let keyspaces = keyspaces(options);
-        let plan =
-            ControllerPlan { config, keyspaces, members, security: options.security.clone() };
+        let security = options.security.clone();
+        let plan = ControllerPlan { config, keyspaces, members, security, keys: None };
         let controller = ControllerDriver::start(plan, store).map_err(StartError::from)?;
         let roles = Roles { controller: Some(controller.handle()), ..roles };
         let admin = open_admin("cluster", options.admin, roles.clone())?;

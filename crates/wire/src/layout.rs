@@ -4662,6 +4662,14 @@ pub mod metric {
         labels: &["role"],
         help: "Orders of controllers that do not lead any more, which this switch or node refused.",
     };
+    /// Datagrams that were dropped before anybody looked at the packet in them, by reason; where the network is not trusted.
+    pub const ENVELOPES_REFUSED: Metric = Metric {
+        name: "keyway_envelopes_refused",
+        kind: Kind::Counter,
+        unit: None,
+        labels: &["role", "why"],
+        help: "Datagrams that were dropped before anybody looked at the packet in them, by reason; where the network is not trusted.",
+    };
     /// The highest term of a controller that this switch or node has had an order of; 0 for none.
     pub const LEADER_TERM: Metric = Metric {
         name: "keyway_leader_term",

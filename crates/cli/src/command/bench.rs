@@ -338,7 +338,7 @@ impl Load {
                 .map_err(|error| Failure::usage(error.to_string()))
         };
         let (names, counters) = (names(PREFIX)?, names(COUNTER_PREFIX)?);
-        let keyspace = bench::describe(&services, keyspace, deadline)?;
+        let keyspace = bench::describe(&services, keyspace, deadline, None)?;
         if spec.mix.scans() && !keyspace.is_ordered() {
             return refuse(format!(
                 "the mix has scans, but keyspace {:?} keeps no order; to make one:\n  \
@@ -349,6 +349,7 @@ impl Load {
         }
         Ok(Plan {
             services,
+            passes: None,
             coordination: Coordination::default(),
             keyspace,
             spec,

@@ -266,8 +266,9 @@ fn plan(service: SocketAddr) -> Result<Plan, Failure> {
     let sizes: Sizes = "100".parse().expect(parse);
     Ok(Plan {
         services: vec![service],
+        passes: None,
         coordination: bench::Coordination::Switch,
-        keyspace: bench::describe(&[service], NAME, STEP_WAIT_MAX)?,
+        keyspace: bench::describe(&[service], NAME, STEP_WAIT_MAX, None)?,
         spec: Spec {
             mix,
             distribution: Distribution::Scrambled { theta: 0.99 },

@@ -69,7 +69,7 @@ pub(crate) fn while_asked<T>(
     let options = Options { deadline, ..Options::default() };
     let watch = cluster.watch.clone();
     let spaces: Vec<Space> = (0..setting.size.clients)
-        .map(|host| cluster.client(host, options).keyspace("default").expect("all is up"))
+        .map(|host| cluster.client(host, options.clone()).keyspace("default").expect("all is up"))
         .collect();
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {

@@ -29,7 +29,8 @@ impl Client {
     /// # Errors
     ///
     /// If the system has no socket left, and `InvalidInput` if there is no service address, more
-    /// than [`SERVICES_MAX`](crate::SERVICES_MAX), or IPv4 and IPv6 among them.
+    /// than [`SERVICES_MAX`](crate::SERVICES_MAX), or IPv4 and IPv6 among them. If the pass of the
+    /// process has had as many clients as it can.
     ///
     /// # Panics
     ///
@@ -37,9 +38,10 @@ impl Client {
     #[expect(clippy::unused_async, reason = "only inside a runtime can the task be spawned")]
     pub async fn connect(services: impl Into<Services>, options: Options) -> std::io::Result<Self> {
         let services = services.into();
-        let port = Port::bind(&services)?;
+        let seat = options.seat()?;
+        let port = Port::bind(&services, seat.as_ref())?;
         let socket = UdpSocket::from_std(port.socket()?)?;
-        let shared = Shared::new(Driver::new(services, options));
+        let shared = Shared::new(Driver::new(services, &options, seat.as_ref()));
         let (sender, commands) = mpsc::channel(COMMANDS_MAX);
         tokio::spawn(Io::new(shared.clone(), port, socket, commands).run());
         Ok(Self { commands: sender, shared, known: Arc::default(), options })

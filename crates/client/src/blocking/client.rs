@@ -37,15 +37,17 @@ impl Client {
     /// # Errors
     ///
     /// If the system has no socket or no thread left, and `InvalidInput` if there is no service
-    /// address, more than [`SERVICES_MAX`](crate::SERVICES_MAX), or IPv4 and IPv6 among them.
+    /// address, more than [`SERVICES_MAX`](crate::SERVICES_MAX), or IPv4 and IPv6 among them. If
+    /// the pass of the process has had as many clients as it can.
     ///
     /// # Panics
     ///
     /// If the options are outside the bounds that they state.
     pub fn connect(services: impl Into<Services>, options: Options) -> io::Result<Self> {
         let services = services.into();
-        let port = Port::bind(&services)?;
-        let driver = Driver::new(services, options);
+        let seat = options.seat()?;
+        let port = Port::bind(&services, seat.as_ref())?;
+        let driver = Driver::new(services, &options, seat.as_ref());
         let poll = Poll::new()?;
         let socket = port.as_raw_fd();
         poll.registry().register(&mut SourceFd(&socket), SOCKET, Interest::READABLE)?;

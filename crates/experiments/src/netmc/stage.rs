@@ -116,7 +116,10 @@ impl Stage {
             let admin = Admin::new(&[admin(LabHost::Controller)], PATIENCE);
             admin.create(&spec)?;
             admin.wait_served(name, PATIENCE)?;
-            Ok((bench::describe(&[service(self.lab.state().plane)], name, PATIENCE)?, admin.map()?))
+            Ok((
+                bench::describe(&[service(self.lab.state().plane)], name, PATIENCE, None)?,
+                admin.map()?,
+            ))
         };
         let (keyspace, map) = inside(&self.rack.namespace(LabHost::Client(0)), || Ok(made()))??;
         let names = KeyNames::binary(key, keys);
@@ -192,6 +195,7 @@ impl Stage {
         let Filled { keyspace, map, keys, names, values } = on.clone();
         Plan {
             services: vec![service(self.lab.state().plane)],
+            passes: None,
             coordination: match arm {
                 Arm::Switch => Coordination::Switch,
                 Arm::Assisted => Coordination::Assisted(map),

@@ -218,6 +218,7 @@ mod tests {
         let names = |prefix| KeyNames::new(prefix, 16, 10).unwrap();
         Plan {
             services: Vec::new(),
+            passes: None,
             coordination: Coordination::Switch,
             keyspace: Arc::new(keyspace),
             spec: Spec {

@@ -4,11 +4,13 @@
 use super::leaving::Leaving;
 use super::obedience::Obedience;
 use crate::clock::Clock;
-use crate::event_loop::{Driven, Worker, spawn};
+use crate::event_loop::{Driven, Gate, Worker, spawn};
+use crate::keyring::Keyring;
 use crate::mailbox::{ANSWER_WAIT_MAX, MailError, Mailbox, Reply, ask_all};
 use crate::net::{Overflow, Received, Socket};
 use cache::{Admission, Cache, CacheConfig, RulePace};
 use cluster::{CacheId, CacheReport, CacheSpec, CacheTables, Incarnation};
+use envelope::MemberRole;
 use machine::{Datagram, Instant};
 use node::TrackerConfig;
 use std::io;
@@ -65,6 +67,7 @@ pub struct CacheHandle {
     overflow: Overflow,
     obedience: Obedience,
     leaving: Leaving,
+    keyring: Option<Keyring>,
 }
 
 /// What a cache has done since it started.
@@ -104,7 +107,8 @@ struct Command {
 
 impl CacheDriver {
     /// Starts a cache whose shards take datagrams from these sockets, which have consecutive ports.
-    /// Each shard has its part of the limits.
+    /// Each shard has its part of the limits. With a keyring it lets nothing through but what is in
+    /// envelopes.
     ///
     /// # Errors
     ///
@@ -118,6 +122,7 @@ impl CacheDriver {
         sockets: Vec<Socket>,
         limits: CacheLimits,
         incarnation: Incarnation,
+        keyring: Option<Keyring>,
     ) -> io::Result<Self> {
         let shards = u16::try_from(sockets.len()).expect("there are fewer ports");
         let overflow = Overflow::of(&sockets)?;
@@ -138,7 +143,9 @@ impl CacheDriver {
                 metric: TrackerConfig::default().metric,
             };
             let make = move |now, _| Thread { cache: Cache::new(config, now), unsent: 0 };
-            workers.push(spawn(&format!("cache-{id}-{shard}"), clock.clone(), socket, make)?);
+            let gate = Gate::of(MemberRole::Cache, keyring.clone());
+            let name = format!("cache-{id}-{shard}");
+            workers.push(spawn(&name, clock.clone(), socket, gate, make)?);
         }
         let handle = CacheHandle {
             spec,
@@ -147,6 +154,7 @@ impl CacheDriver {
             overflow,
             obedience: Obedience::default(),
             leaving: Leaving::default(),
+            keyring,
         };
         Ok(Self { _workers: workers, handle })
     }
@@ -180,6 +188,11 @@ impl CacheHandle {
     /// Which incarnation of the cache this is.
     pub(super) fn incarnation(&self) -> Incarnation {
         self.incarnation
+    }
+
+    /// The keys of envelopes, if it lets nothing else through.
+    pub(crate) fn keyring(&self) -> Option<&Keyring> {
+        self.keyring.as_ref()
     }
 
     /// Whom it obeys.

@@ -1,9 +1,11 @@
 //! The controller's thread: owns the machine and its store, sends orders through couriers.
 
 mod handle;
+mod keys;
 mod thread;
 
 pub use handle::{Change, ControllerHandle, NamedKey, Position, RequestError};
+pub use keys::{ClassRights, KeyPlan, PassError, PassWish};
 
 use super::delivery::Line;
 use crate::fatal;
@@ -52,6 +54,8 @@ pub struct ControllerPlan {
     pub members: Vec<(Member, Line)>,
     /// What it shows the others over HTTP, and asks of them.
     pub security: Security,
+    /// What the keys of envelopes are made of, if packets are to have some.
+    pub keys: Option<KeyPlan>,
 }
 
 /// Mail that waits at most: one answer from each of the most members that a cluster can have would

@@ -18,13 +18,15 @@ use super::obedience::Obedience;
 use super::turn_watch::TurnWatch;
 use crate::clock::Clock;
 use crate::disk::DiskRoom;
-use crate::event_loop::{Driven, Worker, spawn};
+use crate::event_loop::{Driven, Gate, Worker, spawn};
+use crate::keyring::Keyring;
 use crate::mailbox::{ANSWER_WAIT_MAX, MailError, Mailbox, Reply, ask_all, await_all};
 use crate::net::{Overflow, Received, Socket};
 use cluster::{
     Assignment, ClockOrder, HotOrder, Incarnation, Lease, NodeId, NodeRecord, NodeSpec,
     ShardRecord, StoreId, VerifyOrder,
 };
+use envelope::MemberRole;
 use limits::Memory;
 use machine::{Datagram, Full, Instant, Served, Service, Work, mix};
 use node::engine::{Engine, EngineError};
@@ -51,6 +53,7 @@ pub struct NodeDriver {
     obedience: Obedience,
     leaving: Leaving,
     overflow: Overflow,
+    keyring: Option<Keyring>,
 }
 
 /// How the control plane reaches a node; outlives it without harm.
@@ -66,6 +69,7 @@ pub struct NodeHandle {
     obedience: Obedience,
     leaving: Leaving,
     overflow: Overflow,
+    keyring: Option<Keyring>,
 }
 
 /// What a shard is to take, in this order.
@@ -88,7 +92,8 @@ struct Command {
 
 impl NodeDriver {
     /// Starts a node in this incarnation on bound sockets, one for each shard, on consecutive ports
-    /// in that order, with one engine each.
+    /// in that order, with one engine each. With a keyring it lets nothing through but what is in
+    /// envelopes.
     ///
     /// # Errors
     ///
@@ -104,6 +109,7 @@ impl NodeDriver {
         sockets: Vec<Socket>,
         engines: Vec<E>,
         limits: NodeLimits,
+        keyring: Option<Keyring>,
     ) -> io::Result<Self> {
         assert_eq!(sockets.len(), engines.len(), "one engine for each shard");
         let endpoint = sockets.first().expect("a node has a shard").local().into();
@@ -130,7 +136,8 @@ impl NodeDriver {
                 node.limit_memory(limits.memory());
                 node
             };
-            workers.push(spawn(&name, clock.clone(), socket, move |now, waker| Shard {
+            let gate = Gate::of(MemberRole::Node, keyring.clone());
+            workers.push(spawn(&name, clock.clone(), socket, gate, move |now, waker| Shard {
                 node: node(now),
                 syncing: Syncing::new(syncer, waker),
                 service: limits.rate.map(Service::new),
@@ -162,6 +169,7 @@ impl NodeDriver {
             obedience,
             leaving,
             overflow,
+            keyring,
         })
     }
 
@@ -186,6 +194,7 @@ impl NodeDriver {
             obedience: self.obedience.clone(),
             leaving: self.leaving.clone(),
             overflow: self.overflow.clone(),
+            keyring: self.keyring.clone(),
         }
     }
 }
@@ -233,6 +242,11 @@ impl NodeHandle {
     /// Whether it has been asked to end.
     pub(crate) fn leaving(&self) -> &Leaving {
         &self.leaving
+    }
+
+    /// The keys of envelopes, if it lets nothing else through.
+    pub(crate) fn keyring(&self) -> Option<&Keyring> {
+        self.keyring.as_ref()
     }
 
     /// Whom it obeys.

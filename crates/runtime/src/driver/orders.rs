@@ -8,6 +8,7 @@ use super::node::Wanted;
 use super::obedience::Obedience;
 use super::{CacheHandle, NodeHandle, SwitchHandle, SwitchSnapshot};
 use crate::clock::Clock;
+use crate::keyring::Keyring;
 use crate::mailbox::{MailError, blocking};
 use cluster::{
     Assignment, CacheTables, HotOrder, Incarnation, Install, InstallError, KeyspaceId, Map,
@@ -100,7 +101,13 @@ impl MemberHandle {
         }
         // Of one for another incarnation nothing is left by now.
         let may_end = order.may_end;
+        let mut order = order;
+        if let (Some(keyring), Some(keys)) = (self.keyring(), order.keys.take()) {
+            keyring.take(keys);
+        }
         let report = self.carry_out(order).await?;
+        let keys = self.keyring().and_then(Keyring::number);
+        let report = Report { keys, ..report };
         self.leaving().note(may_end);
         superior.belongs_to(match &report.state {
             MemberReport::Switch(it) => it.cluster,
@@ -108,6 +115,15 @@ impl MemberHandle {
             MemberReport::Cache(it) => it.cluster,
         });
         Ok(report)
+    }
+
+    /// The keys of envelopes, if it lets nothing else through.
+    pub(crate) fn keyring(&self) -> Option<&Keyring> {
+        match self {
+            Self::Cache(cache) => cache.keyring(),
+            Self::Switch(switch) => switch.keyring(),
+            Self::Node(node) => node.keyring(),
+        }
     }
 
     /// Whom it obeys.
@@ -165,6 +181,7 @@ impl MemberHandle {
                     incarnation: switch.incarnation(),
                     at: snapshot.at,
                     versions: Versions::ours(),
+                    keys: None,
                     state,
                 })
             }
@@ -195,6 +212,7 @@ impl MemberHandle {
                     incarnation: node.incarnation(),
                     at: snapshot.at,
                     versions: Versions { store: node.store_format(), ..Versions::ours() },
+                    keys: None,
                     state,
                 })
             }
@@ -219,6 +237,7 @@ async fn tell_cache(
         incarnation: cache.incarnation(),
         at: snapshot.at,
         versions: Versions::ours(),
+        keys: None,
         state: MemberReport::Cache(snapshot.report),
     })
 }

@@ -12,13 +12,15 @@ use super::leaving::Leaving;
 use super::obedience::Obedience;
 use super::orders::OrderError;
 use crate::clock::Clock;
-use crate::event_loop::{Driven, Worker, spawn};
+use crate::event_loop::{Driven, Gate, Worker, spawn};
+use crate::keyring::Keyring;
 use crate::mailbox::{ANSWER_WAIT_MAX, MailError, Mailbox, Reply, ask_all};
 use crate::net::{Overflow, Received, Socket};
 use cluster::{
     CacheId, ClusterId, HotOrder, Incarnation, InstallError, KeyspaceId, Lease, Match,
     SwitchControl, SwitchTables,
 };
+use envelope::MemberRole;
 use machine::{Datagram, Instant, Outbox};
 use std::io;
 use std::net::SocketAddr;
@@ -41,6 +43,7 @@ pub struct SwitchDriver {
     refused: Arc<Refused>,
     obedience: Obedience,
     leaving: Leaving,
+    keyring: Option<Keyring>,
 }
 
 /// How the control plane reaches a switch; outlives it without harm.
@@ -55,6 +58,7 @@ pub struct SwitchHandle {
     refused: Arc<Refused>,
     obedience: Obedience,
     leaving: Leaving,
+    keyring: Option<Keyring>,
 }
 
 /// Why the last order of hot keys was not taken, if it was not; logged when it changes, for there
@@ -109,11 +113,13 @@ struct Beside {
     fast_path: Option<FastPath>,
     content: Option<ContentAgent>,
     by_hints: bool,
+    keyring: Option<Keyring>,
 }
 
 impl SwitchDriver {
     /// Starts a switch at the service address, with this many threads (at least one), in this
-    /// incarnation, and perhaps with a fast path in the kernel.
+    /// incarnation, and perhaps with a fast path in the kernel. With a keyring it lets nothing
+    /// through but what is in envelopes.
     ///
     /// # Errors
     ///
@@ -123,8 +129,9 @@ impl SwitchDriver {
         threads: usize,
         incarnation: Incarnation,
         fast_path: Option<FastPath>,
+        keyring: Option<Keyring>,
     ) -> io::Result<Self> {
-        let beside = Beside { fast_path, ..Beside::default() };
+        let beside = Beside { fast_path, keyring, ..Beside::default() };
         Self::start_threads(service, threads, incarnation, beside)
     }
 
@@ -138,8 +145,9 @@ impl SwitchDriver {
         threads: usize,
         incarnation: Incarnation,
         content: ContentAgent,
+        keyring: Option<Keyring>,
     ) -> io::Result<Self> {
-        let beside = Beside { content: Some(content), ..Beside::default() };
+        let beside = Beside { content: Some(content), keyring, ..Beside::default() };
         Self::start_threads(service, threads, incarnation, beside)
     }
 
@@ -153,8 +161,9 @@ impl SwitchDriver {
         service: SocketAddr,
         threads: usize,
         incarnation: Incarnation,
+        keyring: Option<Keyring>,
     ) -> io::Result<Self> {
-        let beside = Beside { by_hints: true, ..Beside::default() };
+        let beside = Beside { by_hints: true, keyring, ..Beside::default() };
         Self::start_threads(service, threads, incarnation, beside)
     }
 
@@ -162,7 +171,7 @@ impl SwitchDriver {
         service: SocketAddr,
         threads: usize,
         incarnation: Incarnation,
-        Beside { fast_path, content, by_hints }: Beside,
+        Beside { fast_path, content, by_hints, keyring }: Beside,
     ) -> io::Result<Self> {
         let mut sockets = Socket::bind_group(service, threads)?;
         if fast_path.is_some() {
@@ -191,7 +200,8 @@ impl SwitchDriver {
             }
             let thread =
                 move |_, _| Thread { pipeline, out: Outbox::default(), unsent: 0, refused };
-            spawn(&name, clock.clone(), socket, thread)
+            let gate = Gate::of(MemberRole::Switch, keyring.clone());
+            spawn(&name, clock.clone(), socket, gate, thread)
         });
         let workers = workers.collect::<io::Result<_>>()?;
         let (obedience, leaving) = (Obedience::default(), Leaving::default());
@@ -207,6 +217,7 @@ impl SwitchDriver {
             refused,
             obedience,
             leaving,
+            keyring,
         })
     }
 
@@ -231,6 +242,7 @@ impl SwitchDriver {
             refused: self.refused.clone(),
             obedience: self.obedience.clone(),
             leaving: self.leaving.clone(),
+            keyring: self.keyring.clone(),
         }
     }
 }
@@ -245,6 +257,11 @@ impl SwitchHandle {
     /// Whether it has been asked to end.
     pub(crate) fn leaving(&self) -> &Leaving {
         &self.leaving
+    }
+
+    /// The keys of envelopes, if it lets nothing else through.
+    pub(crate) fn keyring(&self) -> Option<&Keyring> {
+        self.keyring.as_ref()
     }
 
     /// Whom it obeys.

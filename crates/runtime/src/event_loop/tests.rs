@@ -90,7 +90,7 @@ fn start(due_in: Option<Duration>, flush: fn() -> Result<(), String>) -> Started
     let socket = Socket::bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let at = socket.local();
     let (events, told) = channel();
-    let worker = spawn("echo", Clock::new(), socket, move |now, _| Echo {
+    let worker = spawn("echo", Clock::new(), socket, Gate::Open, move |now, _| Echo {
         events,
         due: due_in.map(|wait| now + wait),
         rounds: 0,

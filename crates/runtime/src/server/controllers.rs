@@ -125,6 +125,7 @@ fn plan(config: &Config, security: &Security) -> io::Result<ControllerPlan> {
         keyspaces: config.keyspace_specs(),
         members: members.collect(),
         security: security.clone(),
+        keys: None,
     })
 }
 

@@ -107,8 +107,9 @@ const CONTROLLER_METRICS: [Metric; 14] = [
 ];
 
 /// These have samples only once something was asked, while something is copied, or keys are hot,
-/// with a limit or a disk, when replicas were compared, or with certificates.
-const COPY_METRICS: [Metric; 12] = [
+/// with a limit or a disk, when replicas were compared, with certificates or envelopes.
+const COPY_METRICS: [Metric; 13] = [
+    metric::ENVELOPES_REFUSED,
     metric::NODE_LATENCY_SECONDS,
     metric::NODE_MEMORY_MAX_BYTES,
     metric::NODE_DISK_FREE_BYTES,
@@ -252,7 +253,7 @@ fn the_lint_complains_of_what_promtool_complains_of() {
 #[test]
 fn a_process_is_ready_when_its_roles_have_leases() {
     let switch =
-        SwitchDriver::start("127.0.0.1:0".parse().unwrap(), 1, Incarnation(1), None).unwrap();
+        SwitchDriver::start("127.0.0.1:0".parse().unwrap(), 1, Incarnation(1), None, None).unwrap();
     let roles = Roles { switch: Some(switch.handle()), ..Roles::default() };
     let admin = Admin::start("127.0.0.1:0".parse().unwrap(), roles).unwrap();
     assert_eq!(get(admin.local(), "/healthz").status, 200);
@@ -289,7 +290,7 @@ fn a_crowd_that_asks_nothing_keeps_nobody_from_the_admin_server() {
 #[test]
 fn a_switch_alone_exposes_its_own_metrics() {
     let switch =
-        SwitchDriver::start("127.0.0.1:0".parse().unwrap(), 1, Incarnation(1), None).unwrap();
+        SwitchDriver::start("127.0.0.1:0".parse().unwrap(), 1, Incarnation(1), None, None).unwrap();
     let roles = Roles { switch: Some(switch.handle()), ..Roles::default() };
     let admin = Admin::start("127.0.0.1:0".parse().unwrap(), roles).unwrap();
     let text = get(admin.local(), "/metrics").body;
@@ -301,7 +302,7 @@ fn a_switch_alone_exposes_its_own_metrics() {
 #[test]
 fn a_switch_that_is_not_in_the_kernel_has_nothing_to_explain() {
     let switch =
-        SwitchDriver::start("127.0.0.1:0".parse().unwrap(), 1, Incarnation(1), None).unwrap();
+        SwitchDriver::start("127.0.0.1:0".parse().unwrap(), 1, Incarnation(1), None, None).unwrap();
     let roles = Roles { switch: Some(switch.handle()), ..Roles::default() };
     let admin = Admin::start("127.0.0.1:0".parse().unwrap(), roles).unwrap();
     let half = "8".repeat(32);
@@ -330,7 +331,7 @@ fn a_healthy_process_says_so() {
 #[test]
 fn a_process_whose_threads_have_ended_says_that_instead() {
     let switch =
-        SwitchDriver::start("127.0.0.1:0".parse().unwrap(), 2, Incarnation(1), None).unwrap();
+        SwitchDriver::start("127.0.0.1:0".parse().unwrap(), 2, Incarnation(1), None, None).unwrap();
     let roles = Roles { switch: Some(switch.handle()), ..Roles::default() };
     let admin = Admin::start("127.0.0.1:0".parse().unwrap(), roles).unwrap();
     drop(switch);
@@ -385,7 +386,7 @@ fn a_switch_takes_orders_over_http() {
     let cluster = Embedded::start(&in_memory()).unwrap();
     let map: cluster::Map = serde_json::from_str(&get(cluster.admin(), "/v1/map").body).unwrap();
     let switch =
-        SwitchDriver::start("127.0.0.1:0".parse().unwrap(), 2, Incarnation(1), None).unwrap();
+        SwitchDriver::start("127.0.0.1:0".parse().unwrap(), 2, Incarnation(1), None, None).unwrap();
     let roles = Roles { switch: Some(switch.handle()), ..Roles::default() };
     let admin = Admin::start("127.0.0.1:0".parse().unwrap(), roles).unwrap();
     let order = |order: &Order| {

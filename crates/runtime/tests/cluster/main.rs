@@ -7,6 +7,8 @@ mod caches;
 #[cfg(test)]
 mod embedded;
 #[cfg(test)]
+mod envelopes;
+#[cfg(test)]
 mod hints;
 #[cfg(test)]
 mod json;

@@ -327,7 +327,7 @@ impl World {
         let ours = Versions::ours();
         let chain = if is_old { 0 } else { ours.chain };
         let versions = Versions { chain, ..ours };
-        Report { incarnation, at: self.local(role), versions, state }
+        Report { incarnation, at: self.local(role), versions, keys: None, state }
     }
 
     /// Sends back what became of an order.

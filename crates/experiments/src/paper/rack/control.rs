@@ -114,6 +114,7 @@ impl Rack {
             incarnation: SWITCH_INCARNATION,
             at: self.now,
             versions: Versions::ours(),
+            keys: None,
             state,
         };
         self.mail(Mail::Report(Member::Switch(0), Box::new(report)));
@@ -148,6 +149,7 @@ impl Rack {
             incarnation: node_incarnation(node.0),
             at: now,
             versions: Versions::ours(),
+            keys: None,
             state,
         };
         self.mail(Mail::Report(Member::Node(node), Box::new(report)));
@@ -164,6 +166,7 @@ impl Rack {
             incarnation: cache_incarnation(id.0),
             at: now,
             versions: Versions::ours(),
+            keys: None,
             state: MemberReport::Cache(cache.machine.report()),
         };
         self.mail(Mail::Report(Member::Cache(id), Box::new(report)));

@@ -1,9 +1,11 @@
 //! How others reach the controller's thread.
 
+use super::keys::{PassError, PassWish};
 use crate::driver::delivery::Undelivered;
 use crate::mailbox::{MailError, answer};
 use cluster::{KeyspaceId, Map, Member, NodeId, NodeSpec, PartitionId, Report};
 use controller::{Alteration, CommandError, CreateError, KeyspaceSpec, Status};
+use envelope::Pass;
 use serde::{Deserialize, Serialize};
 use std::error::Error;
 use std::fmt;
@@ -219,6 +221,7 @@ pub(super) enum Mail {
     Ready(SyncSender<()>),
     Create(KeyspaceSpec, SyncSender<Result<KeyspaceId, CreateError>>),
     Change(Change, SyncSender<Result<(), CommandError>>),
+    Pass(PassWish, SyncSender<Result<Pass, PassError>>),
     Stop,
 }
 
@@ -307,6 +310,16 @@ impl ControllerHandle {
     pub fn change(&self, change: Change) -> Result<(), RequestError<CommandError>> {
         let changed = self.ask(|sender| Mail::Change(change, sender));
         changed.map_err(RequestError::Unreached)?.map_err(RequestError::Refused)
+    }
+
+    /// Gives a client's process a pass, or renews it.
+    ///
+    /// # Errors
+    ///
+    /// If the controller refuses or cannot be reached.
+    pub fn pass(&self, wish: PassWish) -> Result<Pass, RequestError<PassError>> {
+        let granted = self.ask(|sender| Mail::Pass(wish, sender));
+        granted.map_err(RequestError::Unreached)?.map_err(RequestError::Refused)
     }
 
     /// Asks the thread to end. It may have done so already.

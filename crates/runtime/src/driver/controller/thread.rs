@@ -3,6 +3,7 @@
 mod saving;
 
 use super::handle::{Change, Mail};
+use super::keys::{KeyOffice, PassError, PassWish};
 use super::{ControllerError, ControllerPlan};
 use crate::clock::Clock;
 use crate::driver::alert::Listener;
@@ -15,6 +16,7 @@ use controller::{
     AwaitedStatus, CommandError, Controller, CreateError, Decision, HotEffect, HotNews,
     KeyspaceSpec, Saved, Status,
 };
+use envelope::Pass;
 use machine::Instant;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -32,6 +34,8 @@ pub(super) struct Thread {
     listeners: BTreeMap<Member, Listener>,
     /// Where they put what they bring.
     post: Post,
+    /// The keys of envelopes, if packets have some.
+    keys: Option<KeyOffice>,
     /// Keyspaces of the configuration that may still have to be created.
     wanted: Vec<Wanted>,
     /// Who waits for the cluster to be ready; at most `WAITING_MAX`.
@@ -99,7 +103,7 @@ impl Thread {
         mut store: Box<dyn MapStore>,
         post: Post,
     ) -> Result<Self, ControllerError> {
-        let ControllerPlan { mut config, keyspaces, members, security } = plan;
+        let ControllerPlan { mut config, keyspaces, members, security, keys } = plan;
         let saved = store.load()?.map(|saved| saved.above(post.heard));
         let mut clock = Clock::new();
         config.overlap = store.overlap();
@@ -114,6 +118,7 @@ impl Thread {
             couriers: BTreeMap::new(),
             listeners: BTreeMap::new(),
             post,
+            keys: keys.map(KeyOffice::new),
             wanted: keyspaces.into_iter().map(Wanted::new).collect(),
             waiting: Vec::new(),
             saving: None,
@@ -197,9 +202,22 @@ impl Thread {
                 self.follow_the_map().map_err(|error| format!("cannot start a thread: {error}"))?;
                 self.answer_saved(move || drop(sender.try_send(changed)));
             }
+            Mail::Pass(wish, sender) => {
+                let granted = self.grant(now, &wish);
+                self.save()?;
+                self.answer_saved(move || drop(sender.try_send(granted)));
+            }
             Mail::Stop => {}
         }
         Ok(())
+    }
+
+    fn grant(&mut self, now: Instant, wish: &PassWish) -> Result<Pass, PassError> {
+        let keys = self.keys.as_mut().ok_or(PassError::NotNeeded)?;
+        if keys.lacks_number(wish) {
+            keys.take_numbers(self.controller.reserve_passes(now));
+        }
+        keys.grant(wish, now.unix_ms())
     }
 
     fn take_answer(&mut self, member: Member, answer: Result<Report, Undelivered>) {
@@ -207,6 +225,9 @@ impl Thread {
         match answer {
             Ok(report) => {
                 self.failures.remove(&member);
+                if let Some(keys) = &mut self.keys {
+                    keys.hear(member, report.keys);
+                }
                 self.controller.handle_report(now, member, report);
             }
             Err(Undelivered::Deposed(newest)) => {
@@ -285,7 +306,11 @@ impl Thread {
         if self.store.leadership() != Leadership::Certain {
             return;
         }
-        while let Some((member, order)) = self.controller.poll_order() {
+        while let Some((member, mut order)) = self.controller.poll_order() {
+            if let Some(keys) = &mut self.keys {
+                let now = self.clock.now();
+                order.keys = keys.for_member(member, self.controller.map(), now.unix_ms());
+            }
             if let Some(install) = &order.install {
                 tracing::debug!(%member, revision = %install.revision(), "sending an order");
             }

@@ -16,11 +16,12 @@ const STORES: [StoreId; 2] = [StoreId(1), StoreId(2)];
 fn start_node() -> NodeDriver {
     let sockets = Socket::bind_row("127.0.0.1:0".parse().unwrap(), 2).unwrap();
     let engines = STORES.map(MemoryEngine::new).into();
-    NodeDriver::start(NodeId(1), INCARNATION, sockets, engines, NodeLimits::default()).unwrap()
+    NodeDriver::start(NodeId(1), INCARNATION, sockets, engines, NodeLimits::default(), None)
+        .unwrap()
 }
 
 fn start_switch() -> SwitchDriver {
-    SwitchDriver::start("127.0.0.1:0".parse().unwrap(), 2, INCARNATION, None).unwrap()
+    SwitchDriver::start("127.0.0.1:0".parse().unwrap(), 2, INCARNATION, None, None).unwrap()
 }
 
 fn partition(id: u32, first: u128, last: u128) -> Partition {
@@ -292,7 +293,8 @@ fn one_shard_without_its_memory_makes_another_node() {
     let sockets = Socket::bind_row("127.0.0.1:0".parse().unwrap(), 2).unwrap();
     let engines = [StoreId(1), StoreId(3)].map(MemoryEngine::new).into();
     let driver =
-        NodeDriver::start(NodeId(1), INCARNATION, sockets, engines, NodeLimits::default()).unwrap();
+        NodeDriver::start(NodeId(1), INCARNATION, sockets, engines, NodeLimits::default(), None)
+            .unwrap();
     assert_ne!(driver.handle().store(), first);
     assert_eq!(start_node().handle().store(), first);
 }
