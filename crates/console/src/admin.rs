@@ -12,7 +12,8 @@ use asker::Asker;
 use cluster::{CacheId, KeyspaceId, Map, Match, Member, NodeId, NodeRecord, SwitchRecord};
 use controller::{KeyspaceSpec, MemberState, MemberStatus, PartitionStatus, Status};
 use controllers::Found;
-use runtime::admin::{AuditEntry, NewNode};
+use envelope::Pass;
+use runtime::admin::{AskPass, AuditEntry, NewNode};
 use runtime::clock::Clock;
 use runtime::driver::{InKernel, NamedKey};
 use runtime::identity::{Expected, Identity, Role, Security};
@@ -132,6 +133,16 @@ impl Admin {
     /// Has two partitions merged.
     pub fn merge(&self, wish: &runtime::admin::Merge) -> Result<(), Failure> {
         self.post("/v1/placement/merge", wish)
+    }
+
+    /// A pass for this process, or the one that it has with newer keys; none if packets of the
+    /// cluster are in no envelopes.
+    pub fn pass(&self, asked: &AskPass) -> Result<Option<Pass>, Failure> {
+        let Asker { agent, .. } = &self.asker;
+        let path = "/v1/pass";
+        let mut answer = self.ask(|at| agent.post(self.asker.url(at, path)).send_json(asked))?;
+        let body = answer.body_mut().read_json();
+        body.map_err(|error| Failure::Other(anyhow!("{path}: {error}")))
     }
 
     /// Waits until all keys of a keyspace can be read and written, whatever is with others.

@@ -2,6 +2,7 @@
 
 use crate::admin::{self, Admin};
 use crate::exit::Failure;
+use crate::pass;
 use crate::shared::Shared;
 use client::blocking::{Client, Space};
 use client::{LookupError, NotDone, Options};
@@ -13,7 +14,8 @@ use std::time::Duration;
 /// The keyspace that the command line names. One that is about to be there, in a cluster that
 /// starts, is waited for.
 pub fn space(shared: &Shared) -> Result<Space, Failure> {
-    let options = Options { deadline: shared.timeout, ..Options::default() };
+    let passes = pass::passes(shared)?;
+    let options = Options { deadline: shared.timeout, passes, ..Options::default() };
     let client = Client::connect(shared.services.as_slice(), options)
         .map_err(|error| Failure::Other(anyhow::Error::new(error).context("cannot connect")))?;
     let mut clock = Clock::new();

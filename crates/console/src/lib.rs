@@ -17,6 +17,7 @@ pub mod file;
 pub mod logs;
 pub mod out;
 pub mod parse;
+pub mod pass;
 pub mod progress;
 pub mod save;
 pub mod shared;

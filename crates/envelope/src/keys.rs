@@ -60,6 +60,13 @@ impl Period {
         Duration::from_millis(Self::LEN_MS - unix_ms % Self::LEN_MS)
     }
 
+    /// How long it is until it begins, at this time in Unix milliseconds.
+    #[must_use]
+    pub fn begins_in(self, unix_ms: u64) -> Duration {
+        let begins = self.0.saturating_mul(Self::LEN_MS);
+        Duration::from_millis(begins.saturating_sub(unix_ms))
+    }
+
     /// As envelopes name it.
     #[must_use]
     pub fn byte(self) -> u8 {

@@ -23,6 +23,7 @@ use crate::tracking::Tracking;
 use crate::workers::Workers;
 use client::asynchronous::Client;
 use client::{LookupError, Services};
+use envelope::Passes;
 use runtime::clock::Clock;
 use runtime::entropy;
 use runtime::files::{self, Reserve};
@@ -43,6 +44,8 @@ use tokio_rustls::TlsAcceptor;
 pub struct Options {
     /// Service addresses of the cluster.
     pub services: Vec<SocketAddr>,
+    /// The pass of this process, where packets are in envelopes.
+    pub passes: Option<Passes>,
     /// What clients see: each number once, and 0 among them.
     pub databases: Vec<Database>,
     /// What clients of Redis Cluster are told; `None`: that there is no cluster.
@@ -187,11 +190,12 @@ async fn open(
     workers: &[Handle],
     tls: bool,
 ) -> Result<(Arc<Shared>, TcpListener), StartError> {
-    let Options { services, mut databases, deadline, listen, .. } = options;
+    let Options { services, passes, mut databases, deadline, listen, .. } = options;
     databases.sort_by_key(|it| it.number);
     let mut spaces: Vec<Spaces> = Vec::new();
     for worker in workers {
-        let client_options = client::Options { deadline, ..client::Options::default() };
+        let passes = passes.clone();
+        let client_options = client::Options { deadline, passes, ..client::Options::default() };
         let client = Client::connect(Services::from(services.as_slice()), client_options);
         // The task of the client goes on where it is begun.
         let client = worker.spawn(client).await.expect("nothing in it panics")?;

@@ -14,6 +14,7 @@
 //! | `GET /v1/audit` | a list of [`AuditEntry`]: who has changed what lately (controller) |
 //! | `GET /v1/status` | `controller::Status` (controller) |
 //! | `GET /v1/map` | `cluster::Map` (controller) |
+//! | `POST /v1/pass` | an [`AskPass`], answered by an `envelope::Pass` (controller) |
 //! | `POST /v1/keyspaces` | a `controller::KeyspaceSpec`, answered by `{"id":...}` (controller) |
 //! | `POST /v1/keyspaces/alter` | an [`Alter`]: other replicas, say; they follow (controller) |
 //! | `POST /v1/nodes` | a [`NewNode`]; `{}` once it is known (controller) |
@@ -41,6 +42,7 @@ mod doors;
 mod keyspaces;
 mod order;
 mod origin;
+mod pass;
 mod placement;
 mod record;
 mod refusals;
@@ -48,6 +50,7 @@ mod refusals;
 pub use access::{Access, ROUTES, Route};
 pub use audit::{AuditEntry, AuditOutcome};
 pub use keyspaces::Alter;
+pub use pass::{AskPass, Renewal};
 pub use placement::{Merge, Move, Split};
 
 use crate::driver::{
@@ -72,6 +75,7 @@ use controller::{CommandError, Status};
 use doors::Doors;
 use keyspaces::{KEYSPACE_SIZE_MAX, alter_keyspace, create_keyspace};
 use order::{Orders, take_order};
+use pass::Desk;
 use placement::{merge, move_replica, pause_placement, resume_placement, split};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -172,6 +176,8 @@ fn router(roles: Roles, doors: &Doors) -> Router {
         router = router.route("/v1/explain/cached", get(explain_cached).with_state(switch));
     }
     if let Some(controller) = roles.controller.clone() {
+        let desk = Desk { controller: controller.clone(), classes: roles.classes.clone() };
+        router = router.route("/v1/pass", post(pass::give).with_state(desk));
         router = router.merge(controller_router(controller));
     }
     router

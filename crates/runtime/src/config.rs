@@ -4,6 +4,7 @@ mod check;
 mod content;
 mod form;
 mod openflow;
+mod rights;
 mod security;
 #[cfg(test)]
 mod tests;
@@ -19,6 +20,7 @@ use cluster::{
 };
 use controller::{ControllerConfig, KeyspaceSpec, LOAD_FLOOR, POLL_INTERVAL, SPLIT_BYTES};
 pub use openflow::{ExitSection, OpenFlowSection};
+pub use rights::{Classes, RightsSection};
 pub use security::SecuritySection;
 use serde::Deserialize;
 use std::net::SocketAddr;

@@ -12,9 +12,11 @@ mod error;
 mod files;
 mod names;
 mod open;
+mod secret;
 mod security;
 mod verify;
 mod watch;
+mod write;
 
 pub use authority::{Authority, Issued, Listed, Validity, list};
 pub use certificate::Facts;
@@ -23,5 +25,6 @@ pub use error::IdentityError;
 pub use files::{CertificateFiles, Credentials};
 pub use names::{Expected, Identity, Peer, Role};
 pub use open::is_local;
+pub use secret::{make_secret, read_secrets, replace_secret, secret_in};
 pub use security::Security;
 pub use watch::Watched;

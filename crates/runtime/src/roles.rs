@@ -1,5 +1,6 @@
 //! What of the cluster runs in this process, as the admin server and the metrics see it.
 
+use crate::config::Classes;
 use crate::driver::{CacheHandle, ControllerHandle, MemberHandle, NodeHandle, SwitchHandle};
 use crate::identity::Security;
 use crate::mailbox::MailError;
@@ -18,6 +19,8 @@ pub struct Roles {
     pub caches: Vec<CacheHandle>,
     /// The controller.
     pub controller: Option<ControllerHandle>,
+    /// Which clients are of which class of rights, for a controller.
+    pub classes: Classes,
     /// Who else counts things here.
     pub others: Sources,
     /// What protects the control plane here.

@@ -17,6 +17,7 @@ use crate::driver::{
 use crate::entropy;
 use crate::files::Reserve;
 use crate::identity::IdentityError;
+use crate::keyring::Keyring;
 use crate::net::Socket;
 use crate::roles::Roles;
 use crate::store::{FjallEngine, MemcachedBackend, RedisBackend, ShardIdentity, StoreError};
@@ -154,7 +155,7 @@ impl Server {
     /// If there is no such switch, an address is taken, or the kernel does not take the switch.
     pub fn start_switch(config: &Config, index: u16, ports: &[String]) -> Result<Self, StartError> {
         Self::run_switch(config, index, |section| {
-            open_switch(section.service, section.threads, ports)
+            open_switch(section.service, section.threads, ports, config.keyring())
         })
     }
 
@@ -179,8 +180,13 @@ impl Server {
                 }
             };
             let SwitchSection { service, threads, .. } = *section;
-            let driver =
-                SwitchDriver::start_beside(service, threads, draw_incarnation()?, agent, None);
+            let driver = SwitchDriver::start_beside(
+                service,
+                threads,
+                draw_incarnation()?,
+                agent,
+                config.keyring(),
+            );
             driver.map_err(|why| no_switch(service, why))
         })
     }
@@ -194,7 +200,12 @@ impl Server {
     pub fn start_switch_by_hints(config: &Config, index: u16) -> Result<Self, StartError> {
         Self::run_switch(config, index, |section| {
             let SwitchSection { service, threads, .. } = *section;
-            let driver = SwitchDriver::start_by_hints(service, threads, draw_incarnation()?, None);
+            let driver = SwitchDriver::start_by_hints(
+                service,
+                threads,
+                draw_incarnation()?,
+                config.keyring(),
+            );
             driver.map_err(|why| no_switch(service, why))
         })
     }
@@ -255,7 +266,7 @@ impl Server {
         let memory = section.max_memory.of_each(1);
         let limits = NodeLimits { rate, memory };
         let disk = storage.disk(section.min_free_disk)?;
-        let driver = open_node(id, sockets, &storage, limits, disk.as_ref())?;
+        let driver = open_node(id, sockets, &storage, limits, disk.as_ref(), config.keyring())?;
         let roles = Roles { nodes: vec![driver.handle()], security, ..Roles::default() };
         let admin = open_admin("node", section.admin, roles.clone())?;
         let listen = section.listen;
@@ -278,7 +289,7 @@ impl Server {
             (Some(_), SocketAddr::V6(at)) => vec![open_everywhere(role(), at)?],
             (_, at) => open_sockets(role(), at, shards)?,
         };
-        let driver = open_cache(id, sockets, section.limits())?;
+        let driver = open_cache(id, sockets, section.limits(), config.keyring())?;
         let roles = Roles { caches: vec![driver.handle()], security, ..Roles::default() };
         let admin = open_admin("cache", admin, roles.clone())?;
         tracing::info!(cache = %id, %listen, admin = %admin.local(), "cache started");
@@ -350,6 +361,7 @@ pub(crate) fn open_switch(
     service: SocketAddr,
     threads: usize,
     ports: &[String],
+    keyring: Option<Keyring>,
 ) -> Result<SwitchDriver, StartError> {
     let incarnation = draw_incarnation()?;
     let fast_path = match service {
@@ -357,7 +369,7 @@ pub(crate) fn open_switch(
         SocketAddr::V4(service) => Some(FastPath::start(service, incarnation, ports)?),
         SocketAddr::V6(service) => return Err(StartError::FastPathOverIpv6(service)),
     };
-    SwitchDriver::start(service, threads, incarnation, fast_path, None)
+    SwitchDriver::start(service, threads, incarnation, fast_path, keyring)
         .map_err(|why| no_switch(service, why))
 }
 
@@ -387,13 +399,14 @@ pub(crate) fn open_node(
     storage: &Storage,
     limits: NodeLimits,
     disk: Option<&Disk>,
+    keyring: Option<Keyring>,
 ) -> Result<NodeDriver, StartError> {
     let shards = u16::try_from(sockets.len()).expect("there are fewer ports");
     let identity = |shard| ShardIdentity { node: id, shard, shards };
     match storage {
         Storage::Memory => {
             let open = |_| Ok(MemoryEngine::new(draw_store_id()?));
-            start_node(id, sockets, (0..shards).map(open), limits)
+            start_node(id, sockets, (0..shards).map(open), limits, keyring)
         }
         Storage::Fjall(data, policy) => {
             let open = |shard: u16| {
@@ -405,17 +418,17 @@ pub(crate) fn open_node(
                 }
                 Ok(engine)
             };
-            start_node(id, sockets, (0..shards).map(open), limits)
+            start_node(id, sockets, (0..shards).map(open), limits, keyring)
         }
         Storage::Redis(backend, policy) => {
             let open = |shard: u16| {
                 Ok(RedisBackend::open(backend, identity(shard), draw_store_id()?, *policy)?)
             };
-            start_node(id, sockets, (0..shards).map(open), limits)
+            start_node(id, sockets, (0..shards).map(open), limits, keyring)
         }
         Storage::Memcached(backend) => {
             let open = |_| Ok(MemcachedBackend::open(backend, draw_store_id()?)?);
-            start_node(id, sockets, (0..shards).map(open), limits)
+            start_node(id, sockets, (0..shards).map(open), limits, keyring)
         }
     }
 }
@@ -425,9 +438,10 @@ fn start_node<E: ShardEngine>(
     sockets: Vec<Socket>,
     engines: impl Iterator<Item = Result<E, StartError>>,
     limits: NodeLimits,
+    keyring: Option<Keyring>,
 ) -> Result<NodeDriver, StartError> {
     let engines = engines.collect::<Result<Vec<E>, StartError>>()?;
-    NodeDriver::start(id, draw_incarnation()?, sockets, engines, limits, None)
+    NodeDriver::start(id, draw_incarnation()?, sockets, engines, limits, keyring)
         .map_err(|why| StartError::Thread { role: format!("node {id}"), why })
 }
 
@@ -436,8 +450,9 @@ pub(crate) fn open_cache(
     id: CacheId,
     sockets: Vec<Socket>,
     limits: CacheLimits,
+    keyring: Option<Keyring>,
 ) -> Result<CacheDriver, StartError> {
-    let driver = CacheDriver::start(id, sockets, limits, draw_incarnation()?, None);
+    let driver = CacheDriver::start(id, sockets, limits, draw_incarnation()?, keyring);
     driver.map_err(|why| StartError::Thread { role: format!("cache {id}"), why })
 }
 

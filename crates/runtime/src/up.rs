@@ -137,7 +137,7 @@ impl Embedded {
             return Err(UpError::Options(problems));
         }
         let reserve = Reserve::new(options.files());
-        let switch = open_switch(options.service, options.switch_threads, &[])?;
+        let switch = open_switch(options.service, options.switch_threads, &[], None)?;
         // First of all: what it releases may be what the others need to start.
         let data = options.data.as_deref();
         let disk = data.map(|data| open_disk(data, options.min_free_disk)).transpose()?;
@@ -153,13 +153,13 @@ impl Embedded {
         let mut nodes = Vec::new();
         for (id, sockets) in (1..).map(NodeId).zip(sockets) {
             let storage = storage(options, id);
-            nodes.push(open_node(id, sockets, &storage, limits, disk.as_ref())?);
+            nodes.push(open_node(id, sockets, &storage, limits, disk.as_ref(), None)?);
         }
         let mut caches = Vec::new();
         for id in (1..=options.caches).map(CacheId) {
             let at = SocketAddr::new(switch.service().ip(), 0);
             let sockets = open_sockets(format!("cache {id}"), at, options.shards)?;
-            caches.push(open_cache(id, sockets, CacheLimits::default())?);
+            caches.push(open_cache(id, sockets, CacheLimits::default(), None)?);
         }
         let config = ControllerConfig {
             seed: plan.seed,

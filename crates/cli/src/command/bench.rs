@@ -13,8 +13,10 @@ use console::exit::{Failure, Verdict};
 use console::logs::Logs;
 use console::out;
 use console::parse;
+use console::pass;
 use console::shared::Shared;
 use controller::KeyspaceSpec;
+use envelope::Passes;
 use experiments::versus::Versus;
 use runtime::identity::Security;
 use runtime::up::Embedded;
@@ -196,10 +198,17 @@ impl Args {
         let admins = embedded
             .as_ref()
             .map_or_else(|| shared.admins.clone(), |cluster| vec![cluster.admin()]);
-        let mut plan = self.load.plan(services, name, shared.timeout)?;
+        let passes = if self.embedded { None } else { pass::passes(shared)? };
+        let mut plan = self.load.plan(services, name, shared.timeout, passes)?;
         let security = if self.embedded { Security::Loopback } else { shared.security()? };
         let (coordination, _coordinators) =
             self.load.coordinating(&plan.services, &admins, &security)?;
+        if plan.passes.is_some() && matches!(coordination, Coordination::Coordinators(_)) {
+            return Err(Failure::usage(
+                "packets of this cluster are in envelopes, and coordinators have no keys for them: \
+                 choose another --coordination",
+            ));
+        }
         plan.coordination = coordination;
         if !shared.json {
             out::line(&plan.parameters().text())?;
@@ -236,7 +245,8 @@ impl Args {
             let spec = self.load.spec();
             (spec.mix, spec.distribution)
         });
-        let plan = |services, keyspace: &str| self.load.plan(services, keyspace, shared.timeout);
+        let plan =
+            |services, keyspace: &str| self.load.plan(services, keyspace, shared.timeout, None);
         self.versus.compare(shared.json, (nodes, partitions), load, plan)
     }
 
@@ -307,6 +317,7 @@ impl Load {
         services: Vec<SocketAddr>,
         keyspace: &str,
         deadline: Duration,
+        passes: Option<Passes>,
     ) -> Result<Plan, Failure> {
         let refuse = |why: String| Err(Failure::usage(why));
         let pace = match self.rate {
@@ -338,7 +349,7 @@ impl Load {
                 .map_err(|error| Failure::usage(error.to_string()))
         };
         let (names, counters) = (names(PREFIX)?, names(COUNTER_PREFIX)?);
-        let keyspace = bench::describe(&services, keyspace, deadline, None)?;
+        let keyspace = bench::describe(&services, keyspace, deadline, passes.as_ref())?;
         if spec.mix.scans() && !keyspace.is_ordered() {
             return refuse(format!(
                 "the mix has scans, but keyspace {:?} keeps no order; to make one:\n  \
@@ -349,7 +360,7 @@ impl Load {
         }
         Ok(Plan {
             services,
-            passes: None,
+            passes,
             coordination: Coordination::default(),
             keyspace,
             spec,

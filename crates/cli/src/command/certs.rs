@@ -6,19 +6,22 @@ use console::answer::Answer;
 use console::exit::{Failure, Verdict};
 use console::out;
 use console::shared::Shared;
+use runtime::clock::Clock;
 use runtime::config::Config;
 use runtime::identity::{
-    Authority, Identity, IdentityError, Issued, Role, Validity, list as certificates,
+    Authority, Identity, IdentityError, Issued, Role, Validity, list as certificates, make_secret,
+    replace_secret, secret_in,
 };
 use std::net::{IpAddr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Make certificates for the roles of a cluster and for those who run it, and replace them.
 ///
 /// With certificates, controllers, switches, nodes and caches know each other, and only who shows
 /// an admin's certificate can change a cluster. A directory has the authority (ca.key, which is
-/// best kept away from the cluster), its certificate (ca.crt, which everybody needs), and a
-/// certificate with its key for each: node-3.crt and node-3.key. Processes see by themselves that
+/// best kept away from the cluster), its certificate (ca.crt, which everybody needs), the secret of
+/// controllers that the keys of packets follow from (envelope.key), and a certificate with its key
+/// for each: node-3.crt and node-3.key. Processes see by themselves that
 /// files have changed.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -97,6 +100,7 @@ Examples:
   keyway certs rotate
   keyway certs rotate node/3 admin/alice
   keyway certs rotate --ca
+  keyway certs rotate --envelopes
   keyway certs rotate --days 90 --dir ./certs")]
 struct Rotate {
     /// Only these, as `node/3`.
@@ -105,6 +109,10 @@ struct Rotate {
     /// Replace the authority, too.
     #[arg(long)]
     ca: bool,
+    /// Replace nothing but the secret from which the keys of packets follow: the new one holds some
+    /// minutes later, and needs to be on the machines of all controllers by then.
+    #[arg(long, conflicts_with_all = ["ca", "names"])]
+    envelopes: bool,
     #[command(flatten)]
     place: Place,
     #[command(flatten)]
@@ -188,6 +196,7 @@ impl Init {
         };
         let validity = Validity::days(self.term.days);
         let authority = Authority::init(&directory).map_err(failed)?;
+        make_secret(&secret_in(&directory)).map_err(failed)?;
         let mut issued = Vec::new();
         for (identity, at) in named {
             let made = authority.issue(&identity, &[at.ip()], validity, false);
@@ -201,8 +210,8 @@ impl Init {
         tell(&issued, shared)?;
         let shown = directory.display();
         out::line(&format!(
-            "\nEach machine needs ca.crt and the two files of its role; who runs the cluster needs \
-             ca.crt and those of admin:\n  \
+            "\nEach machine needs ca.crt and the two files of its role, a controller also \
+             envelope.key; who runs the cluster needs ca.crt and those of admin:\n  \
              export KEYWAY_CERTS={shown}\n\
              ca.key makes certificates: keep it where only you are."
         ))?;
@@ -222,7 +231,11 @@ impl Issue {
 
 impl Rotate {
     fn run(self, shared: &Shared) -> Result<Verdict, Failure> {
-        let mut authority = Authority::open(&self.place.directory(shared)?).map_err(failed)?;
+        let directory = self.place.directory(shared)?;
+        if self.envelopes {
+            return rotate_envelopes(&directory, shared);
+        }
+        let mut authority = Authority::open(&directory).map_err(failed)?;
         if self.names.is_empty() {
             authority.forget_former().map_err(failed)?;
         }
@@ -232,6 +245,23 @@ impl Rotate {
         let issued = authority.rotate(&self.names, Validity::days(self.term.days));
         tell(&issued.map_err(failed)?, shared)
     }
+}
+
+fn rotate_envelopes(directory: &Path, shared: &Shared) -> Result<Verdict, Failure> {
+    let path = secret_in(directory);
+    let now = Clock::new().now().unix_ms();
+    let holds_in = replace_secret(&path, now).map_err(failed)?.begins_in(now);
+    if shared.json {
+        let answer = Answer::new("replaced").with("secret", &path);
+        answer.with("holds_in_s", holds_in.as_secs()).print()?;
+        return Ok(Verdict::Yes);
+    }
+    let (shown, seconds) = (path.display(), holds_in.as_secs());
+    out::line(&format!(
+        "{shown}: the new secret holds in {seconds} s. Copy the file to the machines of all \
+         controllers before that."
+    ))?;
+    Ok(Verdict::Yes)
 }
 
 fn tell(issued: &[Issued], shared: &Shared) -> Result<Verdict, Failure> {

@@ -13,6 +13,7 @@ use console::logs::Logs;
 use console::note;
 use console::out;
 use console::parse;
+use console::pass;
 use console::shared::Shared;
 use controller::{HotStatus, Status};
 
@@ -198,6 +199,7 @@ impl Rules {
         };
         Ok(Options {
             services,
+            passes: pass::passes(shared)?,
             databases: self.databases(shared, known)?,
             cluster: self.cluster(),
             multi: self.multi,

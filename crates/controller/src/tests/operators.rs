@@ -228,3 +228,28 @@ fn an_empty_node_stays_while_others_cannot_leave_without_it() {
     world.controller.keep_node(now, other).unwrap();
     world.controller.remove_node(now, empty).unwrap();
 }
+
+#[test]
+fn numbers_of_passes_are_given_once_whatever_becomes_of_the_controller() {
+    let mut world = World::with_keyspace(3, 1, 4, 3);
+    let reserve = |world: &mut World| {
+        let now = world.now;
+        let numbers = world.controller.reserve_passes(now);
+        world.live_for(Duration::from_secs(1));
+        numbers
+    };
+    let old = world.now;
+    let first = reserve(&mut world);
+    let second = reserve(&mut world);
+    assert!(!first.is_empty() && first.end <= second.start);
+    world.restart(world.config.clone());
+    world.live_for(Duration::from_secs(1));
+    let third = reserve(&mut world);
+    assert!(second.end <= third.start);
+    // Also if it has forgotten all, some minutes later: numbers go on with time.
+    let later = old + Duration::from_secs(600);
+    let mut fresh = World::with_keyspace(3, 1, 4, 3);
+    fresh.live_for(later.since(fresh.now));
+    let fourth = reserve(&mut fresh);
+    assert!(third.end <= fourth.start, "{third:?} {fourth:?}");
+}

@@ -200,6 +200,7 @@ impl World {
             incarnation: it.tenure.incarnation(),
             at: it.clock(self.now),
             versions: Versions::ours(),
+            keys: None,
             state,
         }
     }

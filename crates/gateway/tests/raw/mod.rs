@@ -19,6 +19,7 @@ pub(crate) fn options() -> Options {
         services: vec![CLUSTER.service()],
         databases: vec![database(0, HASH_KEYSPACE)],
         cluster: None,
+        passes: None,
         multi: Multi::Atomic,
         sync: "always".into(),
         deadline: ClientOptions::default().deadline,

@@ -31,6 +31,8 @@ pub enum Access {
     Reading,
     /// People who run the cluster.
     Changes,
+    /// Those who read and write keys.
+    Passes,
     /// Everybody who belongs to the cluster, and everybody on this machine: figures.
     Figures,
 }
@@ -46,6 +48,7 @@ impl Access {
                 matches!(role, Role::Controller | Role::Admin | Role::Gateway | Role::Client)
             }
             Self::Changes => role == Role::Admin,
+            Self::Passes => matches!(role, Role::Admin | Role::Gateway | Role::Client),
             Self::Figures => true,
         }
     }
@@ -56,6 +59,7 @@ impl Access {
             Self::Members => "a controller or an admin",
             Self::Reading => "a controller, an admin, a gateway or a client",
             Self::Changes => "an admin",
+            Self::Passes => "an admin, a gateway or a client",
             Self::Figures => "anybody of the cluster",
         }
     }
@@ -70,7 +74,7 @@ const fn post(path: &'static str) -> Route {
 }
 
 /// All that is answered, whatever role it is that answers. What is not here is refused.
-pub const ROUTES: [Route; 29] = [
+pub const ROUTES: [Route; 30] = [
     get("/metrics", Access::Figures),
     get("/healthz", Access::Figures),
     get("/readyz", Access::Figures),
@@ -83,6 +87,7 @@ pub const ROUTES: [Route; 29] = [
     get("/v1/status", Access::Reading),
     get("/v1/map", Access::Reading),
     get("/v1/audit", Access::Members),
+    Route { method: "POST", path: "/v1/pass", access: Access::Passes },
     post("/v1/keyspaces"),
     post("/v1/keyspaces/alter"),
     post("/v1/nodes"),
@@ -166,7 +171,8 @@ mod tests {
         }
         let changes = ROUTES.iter().filter(|route| !matches!(route.method, "GET" | "HEAD"));
         for route in changes {
-            assert!(matches!(route.access, Access::Changes | Access::Orders), "{route:?}");
+            let access = [Access::Changes, Access::Orders, Access::Passes];
+            assert!(access.contains(&route.access), "{route:?}");
         }
     }
 

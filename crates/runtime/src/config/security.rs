@@ -1,16 +1,21 @@
 //! What protects the control plane: certificates, or a network that nobody else is in.
 
-use super::Config;
+use super::rights::{RIGHTS_MAX, RightsSection};
+use super::{Classes, Config};
+use crate::driver::KeyPlan;
 use crate::identity::{
-    CertificateFiles, Expected, Identity, IdentityError, Role, Security, is_local,
+    CertificateFiles, Expected, Identity, IdentityError, Role, Security, Watched, is_local,
+    read_secrets, secret_in,
 };
+use crate::keyring::Keyring;
 use cluster::{CacheId, Member, NodeId};
+use envelope::RingPorts;
 use serde::Deserialize;
-use std::net::SocketAddr;
+use std::net::{Ipv6Addr, SocketAddr, SocketAddrV6};
 use std::path::PathBuf;
 
 /// `[security]`
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SecuritySection {
     /// What `keyway certs` has made, or the part of it that this machine needs.
@@ -28,6 +33,16 @@ pub struct SecuritySection {
     /// Whether everybody who reaches the control plane is served, without certificates.
     #[serde(default)]
     pub open: bool,
+    /// Whether packets are in envelopes, where there are certificates.
+    #[serde(default = "yes")]
+    pub envelopes: bool,
+    /// The secret of controllers that the keys of envelopes follow from, in place of the one in the
+    /// directory.
+    #[serde(default)]
+    pub envelope_key: Option<PathBuf>,
+    /// What clients may do. Whom none of these is about may do everything.
+    #[serde(default)]
+    pub rights: Vec<RightsSection>,
 }
 
 impl SecuritySection {
@@ -43,7 +58,57 @@ impl SecuritySection {
     }
 }
 
+/// Bits of a content address behind the service prefix.
+const CONTENT_SHIFT: usize = 128 - wire::CONTENT_PREFIX_BITS;
+
+fn yes() -> bool {
+    true
+}
+
 impl Config {
+    /// What the roles open and seal envelopes by, if packets are to be in some.
+    #[must_use]
+    pub fn keyring(&self) -> Option<Keyring> {
+        self.sealing().map(|_| Keyring::default())
+    }
+
+    /// The section, if it says that packets are in envelopes.
+    fn sealing(&self) -> Option<&SecuritySection> {
+        self.security.as_ref().filter(|section| !section.open && section.envelopes)
+    }
+
+    /// What the keys of envelopes are made of, if packets are to be in some.
+    ///
+    /// # Errors
+    ///
+    /// If the secret cannot be used.
+    pub fn key_plan(&self) -> Result<Option<KeyPlan>, IdentityError> {
+        let Some(section) = self.sealing() else { return Ok(None) };
+        let usual = || section.directory.as_deref().map(secret_in);
+        let path = section.envelope_key.clone().or_else(usual).unwrap_or_default();
+        let read = path.clone();
+        let secrets = Watched::new("envelope key", vec![path], move || read_secrets(&read))?;
+        let ports = |first, ports| RingPorts { first, ports };
+        let switches = self.switches.iter().map(|it| ports(it.service, 1));
+        let caches = self.caches.iter().map(|it| ports(it.listen, it.shards));
+        Ok(Some(KeyPlan {
+            secrets: Box::new(move || secrets.get()),
+            classes: section.rights.iter().map(RightsSection::class).collect(),
+            fixed: switches.chain(caches).collect(),
+            content: self.content.map(|it| {
+                let first = Ipv6Addr::from(u128::from(it.prefix.bits()) << CONTENT_SHIFT);
+                SocketAddrV6::new(first, it.port, 0, 0)
+            }),
+        }))
+    }
+
+    /// Who is of which class of rights.
+    #[must_use]
+    pub fn classes(&self) -> Classes {
+        let rights = self.sealing().map(|section| section.rights.as_slice()).unwrap_or_default();
+        Classes(rights.iter().map(|it| it.identity.clone()).collect())
+    }
+
     /// What protects the control plane of a member.
     ///
     /// # Errors
@@ -108,7 +173,8 @@ pub(super) fn check_security(config: &Config, found: &mut Vec<String>) {
         found.extend(unprotected(config));
         return;
     };
-    let SecuritySection { directory, ca, certificate, key, open } = section;
+    let SecuritySection { directory, ca, certificate, key, open, .. } = section;
+    check_envelopes(section, found);
     let named = [("ca", ca), ("certificate", certificate), ("key", key)];
     let there = directory.is_some() || named.iter().any(|(_, path)| path.is_some());
     if *open {
@@ -145,6 +211,30 @@ pub(super) fn check_security(config: &Config, found: &mut Vec<String>) {
             missing.join(" and no ")
         ));
     }
+}
+
+/// Whether what it says of envelopes and rights makes sense.
+fn check_envelopes(section: &SecuritySection, found: &mut Vec<String>) {
+    let SecuritySection { directory, open, envelopes, envelope_key, rights, .. } = section;
+    if !open && *envelopes && directory.is_none() && envelope_key.is_none() {
+        found.push(
+            "[security] has no envelope_key, from which the keys of packets follow: name a file \
+             that keyway certs rotate --envelopes has made, or set envelopes = false if nobody \
+             else can send packets"
+                .to_owned(),
+        );
+    }
+    if !rights.is_empty() && (*open || !envelopes) {
+        found.push(
+            "[security] has rights, and without envelopes nobody knows whose a packet is: remove \
+             the rights, or open = true and envelopes = false"
+                .to_owned(),
+        );
+    }
+    if rights.len() > RIGHTS_MAX {
+        found.push(format!("[security] has {} rights: at most {RIGHTS_MAX}", rights.len()));
+    }
+    found.extend(rights.iter().filter_map(RightsSection::problem));
 }
 
 /// The first address beyond this machine at which anybody could give orders.

@@ -5,12 +5,11 @@
 //! processes that have not read the new bundle yet believe them as well: files may reach machines
 //! in any order.
 
-mod write;
-
 use super::certificate::{Facts, is_of_key};
 use super::error::IdentityError;
 use super::files::{CA_CERTIFICATE, certificates, read_secret};
 use super::names::Identity;
+use super::write::{Kind, write};
 use rcgen::string::Ia5String;
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
@@ -21,7 +20,6 @@ use std::fs;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use write::{Kind, write};
 
 /// The authority's key.
 const CA_KEY: &str = "ca.key";

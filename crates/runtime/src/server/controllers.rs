@@ -30,13 +30,19 @@ impl Server {
         }
         let reserve = Reserve::new(controller_files(config.members()));
         let security = config.security_of_controller()?;
+        config.key_plan()?;
         let store = open_map_store(&config.controller.data).map_err(|error| match error {
             StartError::Store(StoreError::Locked { path }) => StartError::Active { path },
             other => other,
         })?;
         let plan = plan(config, &security).map_err(StartError::Entropy)?;
         let driver = ControllerDriver::start(plan, store)?;
-        let roles = Roles { controller: Some(driver.handle()), security, ..Roles::default() };
+        let roles = Roles {
+            controller: Some(driver.handle()),
+            security,
+            classes: config.classes(),
+            ..Roles::default()
+        };
         let admin = open_admin("controller", config.controller.admin, roles.clone())?;
         tracing::info!(admin = %admin.local(), "controller started");
         Ok(Self { admin, _driver: Driver::Controller(driver), roles, _reserve: reserve })
@@ -55,6 +61,7 @@ impl Server {
         }
         let reserve = Reserve::new(controller_files(config.members()));
         let security = config.security_of_controller()?;
+        config.key_plan()?;
         let path = map_store_path(&config.controller.data)?;
         let (planned, shown) = (config.clone(), security.clone());
         let stand = move || match EmbeddedStore::open(&path) {
@@ -63,7 +70,12 @@ impl Server {
             Err(error) => Err(error),
         };
         let driver = ControllerDriver::stand_by(move || plan(&planned, &shown), stand)?;
-        let roles = Roles { controller: Some(driver.handle()), security, ..Roles::default() };
+        let roles = Roles {
+            controller: Some(driver.handle()),
+            security,
+            classes: config.classes(),
+            ..Roles::default()
+        };
         let admin = open_first_admin(&config.controller.admins(), &roles)?;
         tracing::info!(admin = %admin.local(), "controller stands by");
         Ok(Self { admin, _driver: Driver::Controller(driver), roles, _reserve: reserve })
@@ -74,6 +86,7 @@ impl Server {
     fn start_candidate(config: &Config, etcd: &EtcdUrl) -> Result<Self, StartError> {
         let reserve = Reserve::new(controller_files(config.members()));
         let security = config.security_of_controller()?;
+        config.key_plan()?;
         let (etcd, planned, shown) = (etcd.clone(), config.clone(), security.clone());
         // It does not stand before it is known where it can be reached.
         let (here, at): (_, Receiver<SocketAddr>) = sync_channel(1);
@@ -92,7 +105,12 @@ impl Server {
             })
         };
         let driver = ControllerDriver::stand_by(move || plan(&planned, &shown), stand)?;
-        let roles = Roles { controller: Some(driver.handle()), security, ..Roles::default() };
+        let roles = Roles {
+            controller: Some(driver.handle()),
+            security,
+            classes: config.classes(),
+            ..Roles::default()
+        };
         let admin = open_first_admin(&config.controller.admins(), &roles)?;
         // There is room for it; if the thread has ended, so has the process.
         here.try_send(admin.local()).ok();
@@ -120,12 +138,13 @@ fn plan(config: &Config, security: &Security) -> io::Result<ControllerPlan> {
     let reach = |(member, at)| (member, over_http(member, at, security));
     let members = switches.chain(caches).map(reach);
     let cluster = entropy::draw().map(ClusterId)?;
+    let keys = config.key_plan().map_err(io::Error::other)?;
     Ok(ControllerPlan {
         config: config.controller_config(cluster),
         keyspaces: config.keyspace_specs(),
         members: members.collect(),
         security: security.clone(),
-        keys: None,
+        keys,
     })
 }
 

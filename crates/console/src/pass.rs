@@ -1,0 +1,52 @@
+//! The pass of this process, where packets are in envelopes: asked for once, and renewed for as long
+//! as the process runs.
+
+use crate::admin::Admin;
+use crate::exit::Failure;
+use crate::shared::Shared;
+use anyhow::Context as _;
+use envelope::Passes;
+use runtime::admin::{AskPass, Renewal};
+use std::thread::Builder;
+use std::time::Duration;
+
+/// How long it is until a pass that could not be renewed is tried again.
+const AGAIN: Duration = Duration::from_secs(5);
+
+/// The pass of this process; none if the command line names no certificate, or if the cluster has no
+/// envelopes.
+pub fn passes(shared: &Shared) -> Result<Option<Passes>, Failure> {
+    if shared.certs.is_none() {
+        return Ok(None);
+    }
+    let admin = Admin::of(shared, shared.timeout)?;
+    let Some(pass) = admin.pass(&AskPass::default())? else { return Ok(None) };
+    let passes = Passes::new(pass);
+    let to_keep = passes.clone();
+    let keeper = Builder::new().name("pass".into()).spawn(move || keep(&admin, &to_keep));
+    keeper.context("cannot start a thread")?;
+    Ok(Some(passes))
+}
+
+/// Renews a pass for ever.
+fn keep(admin: &Admin, passes: &Passes) {
+    let mut wait = passes.pass().renew_in();
+    loop {
+        // Whatever else wakes the thread: a pass may be renewed early.
+        std::thread::park_timeout(wait);
+        let pass = passes.pass();
+        let renew = Some(Renewal { number: pass.number, ticket: pass.ticket });
+        wait = match admin.pass(&AskPass { renew }) {
+            Ok(Some(newer)) => {
+                let next = newer.renew_in();
+                if passes.renew(newer) { next } else { AGAIN }
+            }
+            Ok(None) => AGAIN,
+            Err(failure) => {
+                let why = failure.message();
+                tracing::warn!(why, "the pass of this process was not renewed");
+                AGAIN
+            }
+        };
+    }
+}

@@ -1,0 +1,125 @@
+//! What clients may do.
+
+use crate::driver::ClassRights;
+use crate::identity::{Identity, Role};
+use envelope::{Allowed, PassNumber};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// `[[security.rights]]`
+///
+/// Its position is the number of a class, which passes have for some minutes: sections are added
+/// behind the others.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RightsSection {
+    /// Whose, as in a certificate: `client/reports`, or `client/*` for all of a role. The first that
+    /// fits counts.
+    pub identity: String,
+    /// Keyspaces that may be read; `*` for all.
+    #[serde(default)]
+    pub read: Vec<String>,
+    /// Keyspaces in which keys may be written and deleted. Commands that tell what was there need
+    /// both.
+    #[serde(default)]
+    pub write: Vec<String>,
+    /// Keyspaces that may be scanned.
+    #[serde(default)]
+    pub scan: Vec<String>,
+}
+
+/// All keyspaces, or all names of a role.
+const ALL: &str = "*";
+
+impl RightsSection {
+    pub(super) fn class(&self) -> ClassRights {
+        let Self { read, write, scan, .. } = self;
+        let has = |list: &[String], name: &str| list.iter().any(|it| it == name || it == ALL);
+        let allowed = |name: &str| Allowed {
+            read: has(read, name),
+            write: has(write, name),
+            scan: has(scan, name),
+        };
+        let named = [read, write, scan].into_iter().flatten().filter(|name| *name != ALL);
+        let keyspaces: BTreeMap<String, Allowed> =
+            named.map(|name| (name.clone(), allowed(name))).collect();
+        ClassRights { elsewhere: allowed(ALL), keyspaces }
+    }
+
+    /// What is wrong with it, if anything.
+    pub(super) fn problem(&self) -> Option<String> {
+        let Self { identity, .. } = self;
+        let (role, name) = identity.split_once('/').unwrap_or((identity, ""));
+        let good = match role.parse() {
+            Ok(Role::Client | Role::Gateway | Role::Admin) => {
+                name == ALL || Identity::new(Role::Client, name).is_ok()
+            }
+            _ => false,
+        };
+        let why = format!(
+            "identity {identity:?} in [[security.rights]] is nobody who reads and writes keys: \
+             name one as client/NAME, gateway/NAME or admin/NAME, or all of a role as client/*"
+        );
+        (!good).then_some(why)
+    }
+}
+
+/// The most sections there can be: passes have room for as many classes.
+pub(super) const RIGHTS_MAX: usize = PassNumber::CLASSES as usize - 1;
+
+/// Who is of which class of rights: those of each class, from class 1 on.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Classes(pub(super) Arc<[String]>);
+
+impl Classes {
+    /// The class of this one; 0, which may do everything, if nothing is said of it.
+    #[must_use]
+    pub fn of(&self, identity: &Identity) -> u16 {
+        let (exact, role) = (identity.to_string(), format!("{}/{ALL}", identity.role));
+        let at = self.0.iter().position(|it| *it == exact || *it == role);
+        at.map_or(0, |at| u16::try_from(at + 1).unwrap_or(PassNumber::CLASSES))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn section(identity: &str, [read, write, scan]: [&[&str]; 3]) -> RightsSection {
+        let list = |names: &[&str]| names.iter().map(|it| (*it).to_owned()).collect();
+        let (read, write, scan) = (list(read), list(write), list(scan));
+        RightsSection { identity: identity.to_owned(), read, write, scan }
+    }
+
+    #[test]
+    fn rights_are_given_by_keyspace_or_everywhere() {
+        let class = section("client/a", [&["*"], &["logs"], &["users", "logs"]]).class();
+        let allowed = |read, write, scan| Allowed { read, write, scan };
+        assert_eq!(class.elsewhere, allowed(true, false, false));
+        assert_eq!(class.keyspaces["logs"], allowed(true, true, true));
+        assert_eq!(class.keyspaces["users"], allowed(true, false, true));
+        assert_eq!(class.keyspaces.len(), 2);
+    }
+
+    #[test]
+    fn the_first_that_fits_is_ones_class() {
+        let names = ["client/a", "client/*", "gateway/*"].map(str::to_owned);
+        let classes = Classes(Arc::from(names));
+        let class = |role, name| classes.of(&Identity::new(role, name).unwrap());
+        assert_eq!(class(Role::Client, "a"), 1);
+        assert_eq!(class(Role::Client, "b"), 2);
+        assert_eq!(class(Role::Gateway, "a"), 3);
+        assert_eq!(class(Role::Admin, "a"), 0);
+    }
+
+    #[test]
+    fn nobody_but_who_reads_and_writes_has_rights() {
+        for identity in ["client/a", "gateway/*", "admin/alice"] {
+            assert_eq!(section(identity, [&[]; 3]).problem(), None);
+        }
+        for identity in ["", "a", "client", "client/", "client/a b", "node/3", "*/a", "client/a*"] {
+            assert!(section(identity, [&[]; 3]).problem().is_some(), "{identity}");
+        }
+    }
+}
