@@ -99,7 +99,7 @@ fn describe(
     for at in silent {
         text.push_str(&format!("          the controller at {at} does not answer\n"));
     }
-    text.push_str(&format!("security  {}\n", security(status.security)));
+    text.push_str(&format!("security  {}\n", security(status)));
     text.push_str(&format!("writes    {}\n", kept(&status.load)));
     if let Some(process) = process {
         text.push_str(&format!("process   {}\n", process.line()));
@@ -149,10 +149,11 @@ fn leader(status: &Status) -> String {
     format!("term {}; the map is kept in {place}", status.term)
 }
 
-/// What protects the control plane.
-fn security(protection: Protection) -> &'static str {
-    match protection {
-        Protection::MutualTls => "mutual TLS",
+/// What protects the control plane, and packets.
+fn security(status: &Status) -> &'static str {
+    match status.security {
+        Protection::MutualTls if status.envelopes => "mutual TLS; packets are in envelopes",
+        Protection::MutualTls => "mutual TLS; packets are bare: whoever reaches nodes can write",
         Protection::Open => "open: whoever reaches the controller can change the cluster",
         Protection::Loopback => "open (loopback only)",
     }

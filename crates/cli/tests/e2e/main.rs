@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod altered;
 #[cfg(test)]
+mod attacked;
+#[cfg(test)]
 mod backends;
 #[cfg(test)]
 mod bench;

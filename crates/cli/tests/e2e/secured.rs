@@ -1,7 +1,7 @@
 //! A cluster whose control plane asks for certificates: who may do what, and certificates that are
 //! replaced while it runs.
 
-mod asker;
+pub(crate) mod asker;
 
 use crate::config::Cluster;
 use crate::processes::Processes;
@@ -59,7 +59,7 @@ fn start() -> Processes {
     Processes::start(Cluster::new().secured(), &[1, 2, 3])
 }
 
-fn certs(processes: &Processes) -> PathBuf {
+pub(crate) fn certs(processes: &Processes) -> PathBuf {
     processes.cluster.certs.clone().expect("it is secured")
 }
 
@@ -71,7 +71,7 @@ fn who_shows_no_good_certificate_or_one_of_another_role_changes_and_orders_nothi
     processes.ask("keyspace create more").expect(0);
     processes.ask("cluster pause-copies").expect(0);
     let status = processes.wait("copies are paused", |it| it["paused"] == true);
-    assert_eq!(status["security"], "mutual_tls");
+    assert_eq!((&status["security"], &status["envelopes"]), (&"mutual_tls".into(), &true.into()));
     let shown = processes.ask("status").expect(0).stdout;
     assert!(shown.contains("security  mutual TLS"), "{shown}");
 

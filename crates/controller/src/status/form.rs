@@ -49,6 +49,9 @@ pub struct Status {
     /// What protects the control plane.
     #[serde(default)]
     pub security: Protection,
+    /// Whether packets are in envelopes.
+    #[serde(default)]
+    pub envelopes: bool,
     /// What keeps the controller from deciding, if anything does: a full disk.
     #[serde(default)]
     pub trouble: Option<String>,

@@ -41,6 +41,7 @@ fn make(view: &View<'_>) -> Status {
         // Whoever has it knows.
         store: StoreStatus::default(),
         security: Protection::default(),
+        envelopes: false,
         trouble: None,
         at_ms: view.now.unix_ms(),
         cluster: map.cluster,

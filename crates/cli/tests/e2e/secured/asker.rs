@@ -14,24 +14,24 @@ use std::time::Duration;
 const WAIT: Duration = Duration::from_secs(10);
 
 #[derive(Clone, Debug)]
-pub(super) struct Asker {
+pub(crate) struct Asker {
     config: Arc<ClientConfig>,
 }
 
 /// What became of a request.
 #[derive(Debug)]
-pub(super) struct Asked {
+pub(crate) struct Asked {
     /// None if there was no connection, or it was closed.
-    pub(super) status: Option<u16>,
+    pub(crate) status: Option<u16>,
     /// The certificate that the server has shown.
-    pub(super) shown: Vec<u8>,
-    pub(super) body: String,
+    pub(crate) shown: Vec<u8>,
+    pub(crate) body: String,
 }
 
 impl Asker {
     /// Who believes this authority, and shows this certificate, whose key lies beside it. It goes
     /// by addresses, as other tools do.
-    pub(super) fn new(ca: &Path, certificate: Option<&Path>) -> Self {
+    pub(crate) fn new(ca: &Path, certificate: Option<&Path>) -> Self {
         let mut roots = RootCertStore::empty();
         for authority in CertificateDer::pem_file_iter(ca).unwrap() {
             roots.add(authority.unwrap()).unwrap();
@@ -53,7 +53,7 @@ impl Asker {
     }
 
     /// Sends a request with these headers; one with a content type has a body.
-    pub(super) fn ask(
+    pub(crate) fn ask(
         &self,
         method: &str,
         at: SocketAddr,
@@ -94,7 +94,7 @@ impl Asker {
         asked
     }
 
-    pub(super) fn status(&self, method: &str, at: SocketAddr, path: &str) -> Option<u16> {
+    pub(crate) fn status(&self, method: &str, at: SocketAddr, path: &str) -> Option<u16> {
         self.ask(method, at, path, &[]).status
     }
 }

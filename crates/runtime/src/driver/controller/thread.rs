@@ -424,6 +424,7 @@ impl Thread {
         status.awaited = self.wanted.iter().map(awaited).collect();
         status.store = self.store.status();
         status.security = self.security.protection();
+        status.envelopes = self.keys.is_some();
         status.trouble = self.trouble.clone().or_else(|| status.store.trouble.clone());
         status
     }
