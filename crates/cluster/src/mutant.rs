@@ -267,11 +267,20 @@ pub enum Mutant {
     CompleteByCount,
     /// Client: it makes a time of a span, by its own clock.
     SpanByClient,
+    /// Switch, node and cache: whoever sends an envelope is believed, though its edge tag is wrong
+    /// or it comes from an address that it cannot come from.
+    BelieveAnybody,
+    /// Switch, node and cache: clients are answered that have not shown that they receive.
+    AnswerAnybody,
+    /// Switch, node and cache: clients of every class may do everything.
+    AnyRight,
+    /// Switch, node and cache: envelopes of a period that is over are opened.
+    OldPeriods,
 }
 
 impl Mutant {
     /// Every mutant.
-    pub const ALL: [Self; 124] = [
+    pub const ALL: [Self; 128] = [
         Self::ForgetRequests,
         Self::RetryElsewhere,
         Self::IgnoreBase,
@@ -396,6 +405,10 @@ impl Mutant {
         Self::RepeatHints,
         Self::CompleteByCount,
         Self::SpanByClient,
+        Self::BelieveAnybody,
+        Self::AnswerAnybody,
+        Self::AnyRight,
+        Self::OldPeriods,
     ];
 }
 

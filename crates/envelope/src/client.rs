@@ -33,6 +33,9 @@ pub struct ClientEnvelopes {
     waiting: VecDeque<Waiting>,
     /// Packets that were sent under the period before, for want of a cookie of this one.
     sent_before: u32,
+    /// When the first packet was sent with a cookie since the last answer, or since it was asked
+    /// for another cookie.
+    unanswered_since: Option<Duration>,
     counts: Counts,
 }
 
@@ -63,6 +66,9 @@ const COOKIES_MAX: usize = 32;
 const WAITING_MAX: usize = 64;
 /// And for how long: whoever asked has asked again by then, or given up.
 const WAITING_FOR: Duration = Duration::from_secs(1);
+/// So long after the last answer it asks for another cookie: the one it has is not its own, or it
+/// is at another address by now.
+const ASK_AFTER: Duration = Duration::from_millis(250);
 /// One of so many packets asks for the cookie of a new period, until it is there.
 const ASK_EVERY: u32 = 16;
 
@@ -81,6 +87,7 @@ impl ClientEnvelopes {
             cookies,
             waiting,
             sent_before: 0,
+            unanswered_since: None,
             counts: Counts::default(),
         }
     }
@@ -102,13 +109,14 @@ impl ClientEnvelopes {
     ) {
         self.look();
         let period = self.current;
+        let before = self.before();
         if let Some(cookie) = self.cookie(to, period) {
             self.sent_before = 0;
             self.envelope(period, cookie, packet).iter().for_each(&mut send);
-            return;
-        }
-        let before = Period(period.0.saturating_sub(1));
-        if let Some(cookie) = self.cookie(to, before) {
+            if !self.is_unheard(now) {
+                return;
+            }
+        } else if let Some(cookie) = self.cookie(to, before) {
             self.envelope(before, cookie, packet).iter().for_each(&mut send);
             self.sent_before = self.sent_before.wrapping_add(1);
             if self.sent_before % ASK_EVERY != 1 {
@@ -117,6 +125,16 @@ impl ClientEnvelopes {
         }
         self.envelope(period, 0, packet).iter().for_each(&mut send);
         self.wait(now, to, packet);
+    }
+
+    /// Whether nobody has answered for some time what was sent with a cookie: once in that time.
+    fn is_unheard(&mut self, now: Duration) -> bool {
+        let since = *self.unanswered_since.get_or_insert(now);
+        let is_unheard = now.saturating_sub(since) >= ASK_AFTER;
+        if is_unheard {
+            self.unanswered_since = Some(now);
+        }
+        is_unheard
     }
 
     /// Keeps what is to be sent again when there is a cookie.
@@ -143,7 +161,10 @@ impl ClientEnvelopes {
         self.look();
         match self.check(from, datagram) {
             Ok(EnvelopeKind::Cookie) => Ok(ClientOpened::Cookie),
-            Ok(_) => Ok(ClientOpened::Packet(datagram.get_mut(ENVELOPE_LEN..).unwrap_or_default())),
+            Ok(_) => {
+                self.unanswered_since = None;
+                Ok(ClientOpened::Packet(datagram.get_mut(ENVELOPE_LEN..).unwrap_or_default()))
+            }
             Err(why) => {
                 self.counts.note(why);
                 Err(why)
@@ -193,10 +214,11 @@ impl ClientEnvelopes {
     /// Hands over what has waited for a cookie that is there now, in the order in which it was
     /// sent first.
     pub fn resend(&mut self, mut send: impl FnMut(Endpoint, &[u8; ENVELOPE_LEN], &[u8])) {
-        let period = self.current;
+        let (period, before) = (self.current, self.before());
         for it in std::mem::take(&mut self.waiting) {
-            match self.cookie(it.to, period) {
-                Some(cookie) => {
+            let of = |period| Some((period, self.cookie(it.to, period)?));
+            match of(period).or_else(|| of(before)) {
+                Some((period, cookie)) => {
                     let envelope = self.envelope(period, cookie, &it.packet);
                     envelope.iter().for_each(|envelope| send(it.to, envelope, &it.packet));
                 }
@@ -213,6 +235,11 @@ impl ClientEnvelopes {
             self.pass = self.passes.pass();
             self.current = self.current.max(self.pass.current);
         }
+    }
+
+    /// The period before the present one.
+    fn before(&self) -> Period {
+        Period(self.current.0.saturating_sub(1))
     }
 
     fn cookie(&self, to: Endpoint, period: Period) -> Option<u64> {

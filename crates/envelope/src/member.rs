@@ -49,7 +49,7 @@ pub struct MemberEnvelopes {
     ring: Ring,
     rights: RightsTable,
     /// At a switch: the end tags of what came in this turn, which it cannot make.
-    ends: HashMap<Written, u64>,
+    ends: HashMap<Written, EndTag>,
     counts: Counts,
 }
 
@@ -59,6 +59,13 @@ struct Written {
     client: u64,
     seq: u64,
     crc: u32,
+}
+
+/// An end tag as it came, and the period whose keys made it.
+#[derive(Clone, Copy, Debug)]
+struct EndTag {
+    period: u8,
+    tag: u64,
 }
 
 impl Written {
@@ -201,7 +208,8 @@ impl MemberEnvelopes {
             }
         }
         if self.role == MemberRole::Switch {
-            self.ends.insert(Written::of(header), envelope.end);
+            let end = EndTag { period: envelope.period, tag: envelope.end };
+            self.ends.insert(Written::of(header), end);
         } else if !is_under_edge_alone(op) {
             let key = keys.end_of(op, header).ok_or(EnvelopeRefusal::Period)?;
             if end_tag(key, packet) != envelope.end {
@@ -227,13 +235,20 @@ impl MemberEnvelopes {
 
     /// The envelope of a packet that is sent to this address; `None` if there are no keys for it.
     pub fn seal(&mut self, to: Endpoint, packet: &[u8]) -> Option<[u8; ENVELOPE_LEN]> {
-        let keys = self.keys.as_ref().and_then(Keys::current)?;
+        let keys = self.keys.as_ref()?;
+        let current = keys.named(keys.current.byte())?;
         let header: &[u8; HEADER_LEN] = packet.first_chunk()?;
         let op = Op::from_wire(header.op())?;
-        let end = match self.role {
-            _ if is_under_edge_alone(op) => 0,
-            MemberRole::Switch => *self.ends.get(&Written::of(header))?,
-            MemberRole::Node | MemberRole::Cache => end_tag(keys.end_of(op, header)?, packet),
+        let (keys, end) = match self.role {
+            _ if is_under_edge_alone(op) => (current, 0),
+            // Whoever opens it looks for both keys by the one period that the envelope names.
+            MemberRole::Switch => {
+                let end = self.ends.get(&Written::of(header))?;
+                (keys.named(end.period)?, end.tag)
+            }
+            MemberRole::Node | MemberRole::Cache => {
+                (current, end_tag(current.end_of(op, header)?, packet))
+            }
         };
         let (kind, key) = if self.ring.has(to) {
             (EnvelopeKind::Member, keys.edge.members)
@@ -252,10 +267,6 @@ impl MemberEnvelopes {
 impl Keys {
     fn named(&self, byte: u8) -> Option<&Derived> {
         self.periods.iter().find(|it| it.period.byte() == byte)
-    }
-
-    fn current(&self) -> Option<&Derived> {
-        self.named(self.current.byte())
     }
 }
 

@@ -306,6 +306,68 @@ fn periods_follow_each_other_without_a_gap() {
     }
 }
 
+/// The members of a chain and the switch before it hear of a new period one after the other.
+#[test]
+fn what_a_switch_sends_on_stays_in_the_period_of_its_author() {
+    let mut world = World::new();
+    let (request, answer) = (packet(Op::Put, b"key and value"), packet(Op::PutReply, b""));
+    let mut asked = world.ask_with_cookie(SWITCH, &request);
+    for (switch, node) in [(1, 0), (1, 1), (0, 1)] {
+        world.turn_members(Period(CURRENT.0 + node));
+        world.switch.set_keys(&secret().key_set(Period(CURRENT.0 + switch), false));
+        let mut passed = world.pass_through_switch(CLIENT, asked.clone(), NODE);
+        assert_eq!(world.node.open(at(SWITCH), &mut passed).unwrap(), request);
+        let answered = seal(&mut world.node, SWITCH, &answer);
+        let mut told = world.pass_through_switch(NODE, answered, CLIENT);
+        assert!(world.client.open(at(SWITCH), &mut told).is_ok(), "{switch} {node}");
+        // By now the client knows of the next period, and has no cookie of it.
+        asked = world.ask(SWITCH, &request).remove(0);
+    }
+}
+
+#[test]
+fn a_cookie_that_is_not_the_clients_is_soon_replaced() {
+    let mut world = World::new();
+    let request = packet(Op::Get, b"key");
+    // Somebody sends the first packet in another's name, and the client what comes of that.
+    let mut first = world.ask(SWITCH, &request).remove(0);
+    let refused = world.switch.open(at("10.0.9.8:4444"), &mut first).unwrap_err();
+    assert!(world.client.open(at(SWITCH), &mut refused.cookie.unwrap()).is_ok());
+    world.client.resend(|_, _, _| {});
+    let send_at = |world: &mut World, ms| {
+        let (mut sent, now) = (Vec::new(), NOW + Duration::from_millis(ms));
+        world.client.seal(now, at(SWITCH), &request, |it| sent.push([&it[..], &request].concat()));
+        sent
+    };
+    let mut sent = send_at(&mut world, 10);
+    assert_eq!(why(world.switch.open(at(CLIENT), &mut sent[0])), EnvelopeRefusal::Edge);
+    assert_eq!((sent.len(), send_at(&mut world, 200).len()), (1, 1));
+    let mut sent = send_at(&mut world, 300);
+    assert_eq!((sent.len(), send_at(&mut world, 310).len()), (2, 1));
+    let mut cookie = world.switch.open(at(CLIENT), &mut sent[1]).unwrap_err().cookie.unwrap();
+    assert!(world.client.open(at(SWITCH), &mut cookie).is_ok());
+    let mut again = Vec::new();
+    world.client.resend(|_, it, packet| again.push([&it[..], packet].concat()));
+    assert!(world.switch.open(at(CLIENT), &mut again[0]).is_ok());
+    // Once it is answered it asks no more.
+    let mut answer = seal(&mut world.node, CLIENT, &packet(Op::GetReply, b""));
+    assert!(world.client.open(at(NODE), &mut answer).is_ok());
+    assert_eq!([900, 1_000, 1_100].map(|ms| send_at(&mut world, ms).len()), [1, 1, 1]);
+}
+
+#[test]
+fn a_cookie_of_the_period_before_is_good_for_what_waits() {
+    let mut world = World::new();
+    let mut first = world.ask(SWITCH, &packet(Op::Get, b"key")).remove(0);
+    let refused = world.switch.open(at(CLIENT), &mut first).unwrap_err();
+    // Meanwhile the pass is renewed.
+    assert!(world.passes.renew(pass(0, Period(CURRENT.0 + 1))));
+    assert!(world.client.open(at(SWITCH), &mut refused.cookie.unwrap()).is_ok());
+    let mut again = Vec::new();
+    world.client.resend(|_, it, packet| again.push([&it[..], packet].concat()));
+    assert!(world.switch.open(at(CLIENT), &mut again[0]).is_ok());
+}
+
 #[test]
 fn whoever_has_no_keys_lets_nothing_through() {
     let mut world = World::new();

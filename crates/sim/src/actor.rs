@@ -12,12 +12,13 @@ pub(crate) use draw::{focus, keys};
 
 use crate::check::{History, Key, OpKind, Scan};
 use crate::clock::nanos;
-use crate::options::Options;
+use crate::options::{Hostility, Options};
 use crate::role::{client_endpoint, service};
 use client::{
     Client, ClientConfig, Coordination, Outcome, Reply, Request, Routes, Ticket, UnknownReason,
 };
 use cluster::{Keyspace, Map, Mutant};
+use envelope::PassNumber;
 use lock::Lock;
 use machine::{Instant, Rng};
 use std::collections::{BTreeMap, VecDeque};
@@ -38,6 +39,8 @@ pub(crate) struct Actor {
     config: ClientConfig,
     mutant: Option<Mutant>,
     index: usize,
+    /// What it may do, where passes say that.
+    class: Option<u16>,
     rng: Rng,
     /// How often it has gone away and come back as another.
     incarnations: u64,
@@ -156,7 +159,8 @@ impl Actor {
         let mut config = ClientConfig::new(services, 0);
         config.deadline = options.load.patience;
         config.in_flight_max = client::IN_FLIGHT_MAX;
-        config.client_id = client_id(index.into(), 0);
+        let class = options.hostility.map(|it| class_of(&it, options.load.clients, index));
+        config.client_id = client_id(class, index.into(), 0);
         let mut machine = Client::new(config.clone(), rng.fork("machine"));
         if let Some(mutant) = options.mutant {
             machine.mutant(mutant);
@@ -168,6 +172,7 @@ impl Actor {
             config,
             mutant: options.mutant,
             index: index.into(),
+            class,
             rng,
             incarnations: 0,
             in_flight: options.load.in_flight,
@@ -367,7 +372,7 @@ impl Actor {
         self.incarnations += 1;
         self.leave = Leave::Stays;
         self.lock.forget();
-        self.config.client_id = client_id(self.index, self.incarnations);
+        self.config.client_id = client_id(self.class, self.index, self.incarnations);
         self.machine = Client::new(self.config.clone(), self.rng.fork("machine"));
         if let Some(mutant) = self.mutant {
             self.machine.mutant(mutant);
@@ -432,9 +437,20 @@ struct Ask<'a> {
     keyspaces: &'a Keyspaces,
 }
 
-fn client_id(index: usize, incarnations: u64) -> u64 {
-    (index as u64 + 1) * 1_000 + incarnations
+/// The id of a client: where there are passes, that of the only one of its pass.
+fn client_id(class: Option<u16>, index: usize, incarnations: u64) -> u64 {
+    let number = (index as u64 + 1) * 1_000 + incarnations;
+    let pass = class.map(|class| PassNumber::new(class, number).expect("there are few"));
+    pass.map_or(number, |pass| pass.client(0))
 }
+
+/// The last clients may only read.
+fn class_of(hostility: &Hostility, clients: u16, index: u16) -> u16 {
+    if index >= clients.saturating_sub(hostility.readers) { READERS } else { 0 }
+}
+
+/// The class of clients that may only read.
+pub(crate) const READERS: u16 = 1;
 
 /// Reads at once when all keys are read: many, and no flood.
 const READS_IN_FLIGHT: usize = 64;

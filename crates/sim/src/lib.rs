@@ -27,7 +27,7 @@ mod world;
 
 pub use many::{in_parallel, run_many};
 pub use mutants::{Catch, HUNT_SEEDS, hunt, mutant_name, mutant_named, with_mutant};
-pub use options::{Faults, Links, Load, Options};
+pub use options::{Faults, Hostility, Links, Load, Options};
 pub use outcome::{Outcome, Stats};
 pub use profile::Profile;
-pub use world::{Failure, Outages, measure_outages, overhear, run};
+pub use world::{Attack, Attacks, Failure, Outages, measure_outages, overhear, run};

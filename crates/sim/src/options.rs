@@ -76,8 +76,21 @@ pub struct Options {
     /// Records of each partition of three members or more that go wrong, in the healed world, each
     /// at one of them.
     pub rot: u16,
+    /// Whether packets are in envelopes, and what for.
+    pub hostility: Option<Hostility>,
     /// The rule of the protocol that is broken on purpose.
     pub mutant: Option<Mutant>,
+}
+
+/// What a network is like that is not to be trusted.
+#[derive(Clone, Copy, Debug)]
+pub struct Hostility {
+    /// How long the keys of one period are used.
+    pub period: Duration,
+    /// Mean time between two attacks, from the first to the end of the healed world.
+    pub attack_every: Duration,
+    /// Clients that may only read: the last ones.
+    pub readers: u16,
 }
 
 /// What the clients do.
@@ -291,6 +304,13 @@ impl fmt::Display for Options {
         }
         if let Some(clients) = self.granted_clients_max {
             writeln!(f, "  switches remember {clients} clients that write delegated keys")?;
+        }
+        if let Some(Hostility { period, attack_every, readers }) = self.hostility {
+            writeln!(
+                f,
+                "  envelopes: periods of {period:?}, an attack each {attack_every:?}, {readers} \
+                 clients that may only read"
+            )?;
         }
         match self.mutant {
             Some(mutant) => writeln!(f, "  mutant: {mutant:?}"),

@@ -1,6 +1,7 @@
 //! What a run came to.
 
 use crate::check::Violation;
+use crate::world::Attacks;
 use std::time::Duration;
 
 /// What a run came to.
@@ -87,6 +88,8 @@ pub struct Stats {
     pub healed_within: Duration,
     /// Virtual time that passed.
     pub elapsed: Duration,
+    /// What was attacked, where the network is not to be trusted.
+    pub attacks: Attacks,
 }
 
 impl Stats {
@@ -131,6 +134,7 @@ impl Stats {
             epochs: self.epochs + other.epochs,
             healed_within: self.healed_within.max(other.healed_within),
             elapsed: self.elapsed + other.elapsed,
+            attacks: self.attacks.plus(&other.attacks),
         }
     }
 }

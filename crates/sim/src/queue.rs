@@ -1,7 +1,7 @@
 //! What happens next: events in the order of virtual time, and a hash over all of them.
 
 use crate::role::Role;
-use crate::world::{Alert, Answer, Call, Fault, Mandate, Relief, Told};
+use crate::world::{Alert, Answer, Call, Fault, GuardStep, Mandate, Relief, Told};
 use machine::{Instant, mix};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -30,6 +30,8 @@ pub(crate) enum Event {
     Fault(Fault),
     /// Something that broke is whole again.
     Relief(Relief),
+    /// Something about envelopes is due.
+    Guard(GuardStep),
 }
 
 /// The events to come.

@@ -13,6 +13,7 @@ mod durable;
 mod faults;
 mod finish;
 mod hints;
+mod hostile;
 mod leaders;
 mod leaving;
 mod lost_map;
@@ -32,6 +33,8 @@ mod turning;
 
 pub(crate) use control::{Alert, Answer, Mandate};
 pub(crate) use faults::{Fault, Relief};
+pub(crate) use hostile::GuardStep;
+pub use hostile::{Attack, Attacks};
 pub use outage::{Failure, Outages, measure_outages};
 pub use overhear::overhear;
 pub(crate) use start::PART_TIMES;
@@ -94,6 +97,8 @@ pub(crate) struct World {
     rng: Rng,
     net: Net,
     queue: Queue,
+    /// Where the network is not to be trusted.
+    guard: Option<Box<hostile::Guard>>,
     /// By the cast's order of roles.
     processes: Vec<Process>,
     switches: Vec<Switch>,
@@ -258,6 +263,7 @@ impl World {
             Event::Serve { role, incarnation } => self.serve_next(role, incarnation),
             Event::Fault(fault) => self.fault(fault),
             Event::Relief(relief) => self.relieve(relief),
+            Event::Guard(step) => self.take_guard_step(step),
         }
     }
 
@@ -427,6 +433,7 @@ impl World {
             refused: self.actors.iter().map(|actor| actor.refused).sum(),
             operations: self.history.len(),
             elapsed: self.now.since(START),
+            attacks: self.guard.as_ref().map(|guard| guard.attacks()).unwrap_or_default(),
             ..self.stats
         };
         let skew_ms = u64::try_from(self.options.clock_skew_max.as_millis()).expect("short");

@@ -4,7 +4,7 @@
 //! `SIM_PROFILE=crashes SIM_SEED=17 cargo test -p keyway-sim --test promises` replays one world,
 //! `SIM_SEEDS=20000` runs as many of each profile; without either there are 300.
 
-use sim::{Options, Profile, Stats, run, run_many};
+use sim::{Attacks, Options, Profile, Stats, run, run_many};
 use std::ops::{ControlFlow, RangeInclusive};
 
 fn number(name: &str) -> Option<u64> {
@@ -122,6 +122,10 @@ fn profiles_do_what_they_are_for() {
             Profile::Content => {
                 let requests = u64::try_from(total.done).expect("it is small");
                 total.by_address * 2 > requests && total.cached > 400 && crashes > 20 && epochs > 20
+            }
+            Profile::Hostile => {
+                let Attacks { sent, refused, cookies } = total.attacks;
+                sent.iter().chain(&refused).all(|count| *count > 100) && cookies > 100
             }
             Profile::Rot => crashes > 10 && total.rotten > 50,
             Profile::Many | Profile::Batches | Profile::Big | Profile::Tags | Profile::Clocks => {

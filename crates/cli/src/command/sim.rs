@@ -10,10 +10,13 @@ use console::save::save;
 use console::shared::Shared;
 use runtime::clock::Clock;
 use sim::check::Violation;
-use sim::{Catch, Failure as Failed, HUNT_SEEDS, Options, Outages, Outcome, Profile, Stats};
+use sim::{
+    Attacks, Catch, Failure as Failed, HUNT_SEEDS, Options, Outages, Outcome, Profile, Stats,
+};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::time::Duration;
+use wire::EnvelopeRefusal;
 
 /// Run the whole cluster in a simulated world full of faults and check its promises.
 ///
@@ -262,9 +265,22 @@ fn of(stats: &Stats) -> String {
          deposed ones refused\n\
          {turns} tails chosen anew and {moves} replicas moved because of the load; {splits} \
          partitions split, {merges} pairs merged, {alterations} times keyspaces altered\n\
-         {events} events in {:.1} simulated seconds\n",
+         {}{events} events in {:.1} simulated seconds\n",
+        of_attacks(&stats.attacks),
         elapsed.as_secs_f64(),
     )
+}
+
+/// What was attacked, if anything was: a line.
+fn of_attacks(attacks: &Attacks) -> String {
+    let sent: u64 = attacks.sent.iter().sum();
+    if sent == 0 {
+        return String::new();
+    }
+    let each = EnvelopeRefusal::ALL.iter().zip(attacks.refused);
+    let refused: Vec<String> = each.map(|(why, count)| format!("{count} {}", why.name())).collect();
+    let (refused, cookies) = (refused.join(", "), attacks.cookies);
+    format!("{sent} attacks; refused: {refused}; {cookies} cookies for people who never asked\n")
 }
 
 /// How fast the worlds went by.
@@ -281,7 +297,7 @@ fn rate(worlds: usize, total: &Stats, took: Duration) -> String {
 fn as_json(options: &Options, outcome: &Outcome) -> serde_json::Value {
     let Stats { events, done, unknown, operations, unchecked, crashes, .. } = outcome.stats;
     let Stats { disks_lost, disturbances, interventions, epochs, .. } = outcome.stats;
-    let Stats { healed_within, elapsed, takeovers, deposed, unheeded, .. } = outcome.stats;
+    let Stats { healed_within, elapsed, takeovers, deposed, unheeded, attacks, .. } = outcome.stats;
     let Stats { turns, moves, splits, merges, alterations, .. } = outcome.stats;
     let Stats { spread, delegated, delegations_begun, delegations_ended, .. } = outcome.stats;
     serde_json::json!({
@@ -315,6 +331,8 @@ fn as_json(options: &Options, outcome: &Outcome) -> serde_json::Value {
         "delegations_ended": delegations_ended,
         "healed_within_ms": millis(healed_within),
         "simulated_ms": millis(elapsed),
+        "attacks": attacks.sent.iter().sum::<u64>(),
+        "attacks_refused": attacks.refused.iter().sum::<u64>(),
     })
 }
 

@@ -9,9 +9,7 @@ use envelope::{ClientEnvelopes, ClientOpened, ENVELOPE_LEN, ENVELOPE_MAGIC, Pass
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::time::Duration;
-use wire::{
-    EnvelopeBody, EnvelopeKind, EnvelopeRefusal, HEADER_LEN, Header, Op, hop_flag,
-};
+use wire::{EnvelopeBody, EnvelopeKind, EnvelopeRefusal, HEADER_LEN, Header, Op, hop_flag};
 
 /// How long nothing must come.
 const SILENCE: Duration = Duration::from_millis(300);

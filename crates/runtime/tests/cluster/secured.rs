@@ -46,7 +46,7 @@ fn asker(security: &Security) -> ureq::Agent {
 /// A switch without a controller, and who asks it.
 fn switch(directory: &Path, asker_role: Role) -> (SwitchDriver, Admin, ureq::Agent) {
     let at: SocketAddr = "127.0.0.1:0".parse().unwrap();
-    let switch = SwitchDriver::start(at, 1, Incarnation(1), None).unwrap();
+    let switch = SwitchDriver::start(at, 1, Incarnation(1), None, None).unwrap();
     let security_of = |role| security(directory, role);
     let roles = Roles {
         switch: Some(switch.handle()),

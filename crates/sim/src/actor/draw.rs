@@ -3,7 +3,7 @@
 use super::batch::grouped_keys;
 use super::crowd::{crowded_keys, is_crowded};
 use super::many::wide_keys;
-use super::{Actor, Ask, Asked, ORDERED_KEYS, What};
+use super::{Actor, Ask, Asked, ORDERED_KEYS, READERS, What};
 use crate::check::{Key, OpKind, Scan};
 use crate::options::Load;
 use crate::world::TIME_ERROR_MS;
@@ -55,6 +55,9 @@ impl Actor {
     pub(super) fn start(&mut self, ask: &mut Ask<'_>) {
         self.started += 1;
         self.focus = focus_at(ask.now, self.focus_lasts);
+        if self.class == Some(READERS) {
+            return self.read_something(ask);
+        }
         if self.lock_percent > 0 && self.rng.chance(self.lock_percent, 100) && self.lock(ask) {
             return;
         }
@@ -110,6 +113,18 @@ impl Actor {
             }
             85..93 => self.mget(ask),
             _ => self.scan(ask),
+        }
+    }
+
+    /// What changes nothing.
+    fn read_something(&mut self, ask: &Ask<'_>) {
+        match self.rng.below(8) {
+            0 => self.mget(ask),
+            1..4 => self.scan(ask),
+            _ => {
+                let register = self.register();
+                self.get(ask, register);
+            }
         }
     }
 

@@ -81,7 +81,8 @@ impl World {
         let Some(Some(cache)) = self.caches.get_mut(index) else { return };
         let from = (role, cache_endpoint(u16::try_from(index).expect("few caches")));
         while let Some(datagram) = cache.poll_transmit() {
-            super::traffic::post(&mut self.net, &mut self.queue, self.now, from, datagram);
+            let wires = (&mut self.net, &mut self.queue, self.guard.as_deref_mut());
+            super::traffic::post(wires, self.now, from, datagram);
         }
     }
 

@@ -30,6 +30,8 @@ pub(crate) struct Mandate {
     incarnation: Incarnation,
     number: u64,
     to: Member,
+    /// When it was given, by the world's time.
+    given: Instant,
     order: Arc<Order>,
 }
 
@@ -199,7 +201,8 @@ impl World {
         let controller = u16::try_from(index).expect("few controllers");
         let lost = Answer { controller, incarnation, number, from: to, reply: Reply::Nothing };
         self.queue.schedule(self.now + PATIENCE, Event::Answer(lost));
-        let mandate = Mandate { controller, incarnation, number, to, order: Arc::new(order) };
+        let (given, order) = (self.now, Arc::new(order));
+        let mandate = Mandate { controller, incarnation, number, to, given, order };
         if std::mem::take(&mut master.stops) {
             self.stop_with(role, mandate);
             let until = self.now + self.length();
@@ -229,6 +232,7 @@ impl World {
         match process.superior.heed(local.unix_ms(), None, incarnation, order) {
             Ok(order) => {
                 self.check_obedience(role, &order);
+                self.guard.iter_mut().for_each(|guard| guard.tell(role, mandate.given));
                 self.carry_out(role, local, (&mandate, &order));
             }
             Err(Unheeded::Deposed { newest, .. }) => {

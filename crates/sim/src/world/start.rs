@@ -3,6 +3,7 @@
 use super::caches::TRACKER;
 use super::delegations::Delegations;
 use super::faults::Harm;
+use super::hostile::Guard;
 use super::leaders::Candidate;
 use super::process::{Process, State};
 use super::store::Store;
@@ -55,6 +56,7 @@ impl World {
             rng: Rng::new(options.seed).fork("world"),
             net: Net::new(options, cast),
             queue: Queue::default(),
+            guard: options.hostility.map(|it| Box::new(Guard::new(options, &it, cast))),
             processes,
             switches: (0..cast.switches).map(|_| Switch::default()).collect(),
             shards,
@@ -86,6 +88,7 @@ impl World {
             world.start(role);
         }
         world.begin_faults();
+        world.begin_hostilities();
         world
     }
 
@@ -114,6 +117,7 @@ impl World {
         if let Some(mutant) = mutant {
             process.superior.mutant(mutant);
         }
+        self.guard.iter_mut().for_each(|guard| guard.begin(role));
         let local = self.local(role);
         match role {
             Role::Client(index) => {

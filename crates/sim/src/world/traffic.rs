@@ -1,5 +1,6 @@
 //! Datagrams: from the network to the machines, and from the machines to the network.
 
+use super::hostile::Guard;
 use super::process::{Parcel, State};
 use super::{Unit, World};
 use crate::clock::nanos;
@@ -21,7 +22,7 @@ impl World {
         if self.cast.has(role) {
             self.arrive(role, Parcel::Datagram { from, to, bytes });
         } else {
-            self.history.violation(format!("something was sent to nobody: {to}"));
+            self.stranger_receives((from, to), &bytes);
         }
     }
 
@@ -31,8 +32,9 @@ impl World {
         role: Role,
         from: Endpoint,
         to: Endpoint,
-        mut bytes: Vec<u8>,
+        bytes: Vec<u8>,
     ) {
+        let Some(mut bytes) = self.let_in(role, (from, to), bytes) else { return };
         let local = self.local(role);
         match role {
             Role::Switch(index) => {
@@ -101,7 +103,8 @@ impl World {
         let (keyspace, at) = (KeyspaceId(header.keyspace), Match(header.match_value));
         self.stats.by_address += 1;
         let asked = content_routing().endpoint(class, keyspace, at);
-        if asked != Some(from) {
+        // What was recorded may come from anywhere.
+        if asked != Some(from) && self.guard.is_none() {
             self.history.violation(format!("a {} from {from}, not {asked:?}", op.name()));
         }
     }
@@ -128,9 +131,11 @@ impl World {
             }
             let datagram = Datagram { from: None, to, payload };
             let from = (Role::Switch(index), service(index));
-            post(&mut self.net, &mut self.queue, self.now, from, datagram);
+            let wires = (&mut self.net, &mut self.queue, self.guard.as_deref_mut());
+            post(wires, self.now, from, datagram);
         }
         self.outbox = out;
+        self.guard.iter_mut().for_each(|guard| guard.end_turn(Role::Switch(index)));
     }
 
     /// Whether this is the answer to a read of a hot key, from a node other than its tail.
@@ -171,7 +176,8 @@ impl World {
         actor.advance(now, local, keyspaces, &mut self.history);
         let endpoint = actor.endpoint;
         while let Some(datagram) = actor.machine.poll_transmit() {
-            post(&mut self.net, &mut self.queue, now, (role, endpoint), datagram);
+            let wires = (&mut self.net, &mut self.queue, self.guard.as_deref_mut());
+            post(wires, now, (role, endpoint), datagram);
         }
     }
 
@@ -195,7 +201,8 @@ impl World {
         let from = (role, shard.endpoint);
         while let Some(datagram) = machine.poll_transmit() {
             self.delegations.see(datagram.payload);
-            post(&mut self.net, &mut self.queue, self.now, from, datagram);
+            let wires = (&mut self.net, &mut self.queue, self.guard.as_deref_mut());
+            post(wires, self.now, from, datagram);
         }
         self.answer_orders(role);
         self.alert(index);
@@ -242,18 +249,37 @@ fn is_new_to_old_nodes(datagram: &[u8]) -> bool {
     })
 }
 
-/// Puts a datagram on the wire: none, one or two copies of it will arrive.
+/// What datagrams go by.
+pub(super) type Wires<'a> = (&'a mut Net, &'a mut Queue, Option<&'a mut Guard>);
+
+/// Puts a packet on the wire: none, one or two copies of it will arrive.
 pub(super) fn post(
-    net: &mut Net,
-    queue: &mut Queue,
+    (net, queue, mut guard): Wires<'_>,
     now: Instant,
     (role, from): (Role, Endpoint),
     Datagram { from: other, to, payload }: Datagram<'_>,
 ) {
+    let sealed = guard.as_mut().map(|guard| guard.seal(role, now, to, payload));
     let Some(to) = net.resolve(now, to) else { return };
-    let from = other.unwrap_or(from);
-    let arrivals = net.carry(now, role, role_of(to).0);
-    for at in arrivals.into_iter().flatten() {
-        queue.schedule(at, Event::Datagram { from, to, bytes: payload.to_vec() });
+    let from = (role, other.unwrap_or(from));
+    let Some(sealed) = sealed else { return carry((net, queue, guard), now, from, to, payload) };
+    for datagram in sealed {
+        carry((&mut *net, &mut *queue, guard.as_deref_mut()), now, from, to, &datagram);
+    }
+}
+
+/// Puts a datagram on the wire that goes to this place.
+pub(super) fn carry(
+    (net, queue, guard): Wires<'_>,
+    now: Instant,
+    (role, from): (Role, Endpoint),
+    to: Endpoint,
+    bytes: &[u8],
+) {
+    if let Some(guard) = guard {
+        guard.see(from, to, bytes);
+    }
+    for at in net.carry(now, role, role_of(to).0).into_iter().flatten() {
+        queue.schedule(at, Event::Datagram { from, to, bytes: bytes.to_vec() });
     }
 }
