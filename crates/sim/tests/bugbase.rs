@@ -2,7 +2,7 @@
 //! Method: the kinds of worlds in which it did, with all that mattered pinned. A single seed would
 //! mean something else after every change of a machine; what a family of worlds stresses stays.
 
-use sim::{Options, Outcome, Profile, run_many};
+use sim::{Hostility, Options, Outcome, Profile, run_many};
 use std::ops::ControlFlow;
 use std::time::Duration;
 
@@ -126,5 +126,28 @@ fn controllers_with_slow_clocks_take_up_stores_that_were_put_back() {
         (options.faults.old_map_every, options.faults.length_max) = (800 * MS, 300 * MS);
         (options.faults.amnesia_percent, options.faults.aged_percent) = (0, 0);
         (options.faults.torn_percent, options.faults.spent_percent) = (0, 0);
+    });
+}
+
+/// A switch put the end tag that a client had made in one period into an envelope of the next, of
+/// which it had been told sooner; and what waited for a cookie while the pass was renewed was not
+/// sent again. No node took what was asked once in a period.
+#[test]
+fn requests_get_through_while_members_hear_of_a_new_period_one_after_the_other() {
+    hold(Profile::Hostile, |options| {
+        options.load.clients = 4;
+        let (period, attack_every) = (1_000 * MS, 20 * MS);
+        options.hostility = Some(Hostility { period, attack_every, readers: 1 });
+    });
+}
+
+/// Somebody asked in his own name what a client had asked, and sent it the cookie that he was sent.
+/// Whatever it asked with that was refused until the period was over.
+#[test]
+fn a_client_with_the_cookie_of_another_asks_for_its_own() {
+    hold(Profile::Hostile, |options| {
+        (options.links.loss_permille, options.load.clients) = (50, 4);
+        let (period, attack_every) = (60_000 * MS, 2 * MS);
+        options.hostility = Some(Hostility { period, attack_every, readers: 0 });
     });
 }

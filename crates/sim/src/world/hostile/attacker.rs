@@ -91,7 +91,11 @@ impl Seen {
 
 pub(super) struct Attacker {
     pub(super) rng: Rng,
-    seen: Vec<Seen>,
+    /// Of late, and of all that there was.
+    recent: Vec<Seen>,
+    all: Vec<Seen>,
+    /// Datagrams that he has seen.
+    count: u64,
     last: Option<Seen>,
     /// The last request, and the last that was answered with a cookie.
     request: Option<Seen>,
@@ -119,7 +123,9 @@ impl Attacker {
             thief: Thief::new(rng.fork("thief"), cast),
             strangers: Strangers::new(cast),
             rng,
-            seen: Vec::new(),
+            recent: Vec::new(),
+            all: Vec::new(),
+            count: 0,
             last: None,
             request: None,
             without_cookie: None,
@@ -139,14 +145,11 @@ impl Attacker {
         }
         let seen = Seen { from, to, bytes: bytes.to_vec() };
         self.look_at_cookies(&seen);
-        if self.seen.len() < SEEN_MAX {
-            self.seen.push(seen.clone());
-        } else if self.rng.chance(1, 4) {
-            let place = below(&mut self.rng, SEEN_MAX);
-            if let Some(old) = self.seen.get_mut(place) {
-                *old = seen.clone();
-            }
-        }
+        self.count += 1;
+        let place = below(&mut self.rng, SEEN_MAX * 4);
+        keep(&mut self.recent, place, &seen);
+        let place = usize::try_from(self.rng.below(self.count)).unwrap_or(usize::MAX);
+        keep(&mut self.all, place, &seen);
         self.last = Some(seen);
     }
 
@@ -170,10 +173,11 @@ impl Attacker {
 
     /// One of those that he remembers, or the last.
     fn any(&mut self) -> Option<Seen> {
-        if self.rng.chance(1, 3) {
-            return self.last.clone();
+        match self.rng.below(3) {
+            0 => self.last.clone(),
+            1 => pick(&mut self.rng, &self.recent).cloned(),
+            _ => pick(&mut self.rng, &self.all).cloned(),
         }
-        pick(&mut self.rng, &self.seen).cloned()
     }
 
     fn any_member(&mut self) -> Endpoint {
@@ -429,6 +433,15 @@ impl Attacker {
     }
 }
 
+/// Remembers a datagram, in the place of another if there are enough; in none beyond.
+fn keep(sample: &mut Vec<Seen>, place: usize, seen: &Seen) {
+    if sample.len() < SEEN_MAX {
+        sample.push(seen.clone());
+    } else if let Some(old) = sample.get_mut(place) {
+        *old = seen.clone();
+    }
+}
+
 fn end_of(Endpoint { addr, port }: Endpoint) -> ([u8; 16], u16) {
     (addr, port)
 }
@@ -445,8 +458,8 @@ pub(super) fn pick<'a, T>(rng: &mut Rng, from: &'a [T]) -> Option<&'a T> {
     from.get(below(rng, from.len()))
 }
 
-/// Datagrams that he remembers.
-const SEEN_MAX: usize = 256;
+/// Datagrams that he remembers of either kind.
+const SEEN_MAX: usize = 128;
 /// Microseconds until most of what he sends arrives, and the rest.
 const SOON_US: u64 = 5_000;
 const LATE_US: u64 = 2_000_000;
