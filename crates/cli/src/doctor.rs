@@ -1,7 +1,7 @@
 //! Whether this machine can switch packets in its kernel, whether data directories and backends are
 //! sound, and what to do if not.
 //!
-//! [`read`] looks at the machine and its interfaces. [`machine`], [`port`] and [`content`] judge
+//! [`read`] looks at the machine and its interfaces. [`machine`], [`port`], [`content`] and [`security`] judge
 //! what was read: they are functions of their arguments alone. [`data`] looks at directories,
 //! [`backend`] at what others made.
 
@@ -13,3 +13,4 @@ pub(crate) mod link;
 pub(crate) mod machine;
 pub(crate) mod port;
 pub(crate) mod read;
+pub(crate) mod security;

@@ -12,7 +12,7 @@ use crate::tags::{HEAD_LEN, edge_tag, end_tag, is_under_edge_alone, op_of};
 use crate::{ENVELOPE_LEN, ENVELOPE_MAGIC};
 use hashbrown::HashMap;
 use wire::{
-    Endpoint, EnvelopeBody, EnvelopeKind, EnvelopeRefusal, Fields as _, HEADER_LEN, Op, hop_flag,
+    Endpoint, EnvelopeBody, EnvelopeKind, EnvelopeRefusal, Fields as _, HEADER_LEN, Header, Op, hop_flag,
 };
 
 /// What a member is.
@@ -33,11 +33,14 @@ pub struct Refused {
     pub why: EnvelopeRefusal,
     /// What its sender is to be sent, if it is a client that lacks a cookie.
     pub cookie: Option<[u8; ENVELOPE_LEN]>,
+    /// Where that is to come from, if not from where the member receives: a client keeps it for the
+    /// address that it comes from.
+    pub asked_at: Option<Endpoint>,
 }
 
 impl From<EnvelopeRefusal> for Refused {
     fn from(why: EnvelopeRefusal) -> Self {
-        Self { why, cookie: None }
+        Self { why, cookie: None, asked_at: None }
     }
 }
 
@@ -192,7 +195,9 @@ impl MemberEnvelopes {
                         return Err(EnvelopeRefusal::Edge.into());
                     }
                     let answer = answer_with_cookie(&keys, key, cookie, header);
-                    return Err(Refused { why: EnvelopeRefusal::NoCookie, cookie: Some(answer) });
+                    let asked_at = self.ring.asked_at(op, &Header::read(header));
+                    let why = EnvelopeRefusal::NoCookie;
+                    return Err(Refused { why, cookie: Some(answer), asked_at });
                 }
             }
             EnvelopeKind::Member => {

@@ -225,8 +225,8 @@ impl<D: Driven> EventLoop<D> {
 
     fn open_batch(&mut self) {
         let Self { gate, inbound, outbound, socket, .. } = self;
-        gate.look_at(inbound, |to, cookie| {
-            outbound.push(to, cookie);
+        gate.look_at(inbound, |Datagram { from, to, payload }| {
+            outbound.push_from(from, to, payload);
             if outbound.is_full() {
                 // A cookie that is not sent is asked for again.
                 outbound.send(socket);

@@ -3,8 +3,9 @@
 
 use crate::doctor::finding::{Finding, Grade};
 use crate::doctor::link::Link;
-use crate::doctor::{backend, content, data, machine, port, read};
+use crate::doctor::{backend, content, data, machine, port, read, security};
 use cluster::ContentRouting;
+use console::admin::Admin;
 use console::answer::Answer;
 use console::exit::{Failure, Verdict};
 use console::out::{self, Tone, paint};
@@ -23,6 +24,8 @@ use std::path::{Path, PathBuf};
 /// that is a Redis or a memcached, the data directories that are on this machine, and, where there
 /// are content addresses, whether they lead to its nodes and caches.
 ///
+/// With --security it says what of a cluster is open to others: the control plane, packets, rights.
+///
 /// Run it where the switch will run: as root, in its network namespace. On each of the ports the
 /// program is attached for a moment, unless another one is there; it passes everything on, but some
 /// drivers reset their link for it. Exit code 1 if something is a problem.
@@ -33,6 +36,7 @@ Examples:
   sudo keyway doctor --ports eth1,eth2 --service 10.0.0.1:7700
   keyway doctor --data /var/lib/keyway
   keyway doctor --config keyway.toml
+  keyway doctor --security --config keyway.toml      what of the cluster is open to others
   sudo ip netns exec keyway-lab-sw keyway doctor --ports p-c0,p-n1 --service 10.77.255.1:7700")]
 pub(crate) struct Args {
     /// Interfaces to which clients and nodes are connected, with commas.
@@ -44,6 +48,9 @@ pub(crate) struct Args {
     /// The cluster's configuration.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["ports", "data"])]
     config: Option<PathBuf>,
+    /// Say what of the cluster is open to others, as its controller and --config tell.
+    #[arg(long, conflicts_with_all = ["ports", "data"])]
+    security: bool,
 }
 
 /// Everything that was found.
@@ -58,6 +65,7 @@ struct Report {
     backends: Vec<(String, Vec<Finding>)>,
     /// By the names of nodes and caches that are on this machine.
     content: Vec<(String, Vec<Finding>)>,
+    security: Vec<Finding>,
 }
 
 #[derive(Debug, serde::Serialize)]
@@ -72,6 +80,10 @@ struct Candidate {
 
 impl Args {
     pub(crate) fn run(self, shared: &Shared) -> Result<Verdict, Failure> {
+        if self.security {
+            let security = check_security(self.config.as_deref(), shared)?;
+            return Report { security, ..Report::default() }.print(shared);
+        }
         if let Some(path) = &self.config {
             return Report::of_cluster(path)?.print(shared);
         }
@@ -92,6 +104,23 @@ impl Args {
         let candidates = wanted.map(Candidate::of).collect();
         Report { machine, ports, candidates, ..Report::default() }.print(shared)
     }
+}
+
+fn check_security(config: Option<&Path>, shared: &Shared) -> Result<Vec<Finding>, Failure> {
+    let load = |path| Config::load(path).map_err(|error| Failure::usage(error.to_string()));
+    let config = config.map(load).transpose()?;
+    let status = Admin::of(shared, shared.timeout)?.status()?;
+    let credentials = shared.security()?.credentials();
+    let ca_key = shared.certs.as_deref().filter(|path| path.is_dir()).map(|it| it.join("ca.key"));
+    let seen = security::Seen {
+        protection: status.security,
+        envelopes: status.envelopes,
+        services: &shared.services,
+        certificate: credentials.as_ref().map(|it| (it.identity(), it.left())),
+        ca_key: ca_key.filter(|path| path.is_file()),
+        config: config.as_ref(),
+    };
+    Ok(security::check(&seen))
 }
 
 fn check_data(path: &Path) -> (String, Vec<Finding>) {
@@ -156,6 +185,7 @@ impl Report {
     fn count(&self, grade: Grade) -> usize {
         let parts = self.ports.iter().chain(&self.data).chain(&self.backends).chain(&self.content);
         let all = self.machine.iter().chain(parts.flat_map(|(_, findings)| findings));
+        let all = all.chain(&self.security);
         all.filter(|finding| finding.grade == grade).count()
     }
 
@@ -176,6 +206,7 @@ impl Report {
             .with("data", data)
             .with("backends", backends)
             .with("content", content)
+            .with("security", &self.security)
             .with("candidates", &self.candidates)
     }
 
@@ -191,6 +222,7 @@ impl Report {
             text.push_str(&format!("{it}\n"));
             findings.iter().for_each(|finding| add(&mut text, finding));
         }
+        self.security.iter().for_each(|finding| add(&mut text, finding));
         if self.ports.is_empty() && about_machine {
             text.push_str(&self.candidates());
         }

@@ -74,6 +74,8 @@ fn who_shows_no_good_certificate_or_one_of_another_role_changes_and_orders_nothi
     assert_eq!((&status["security"], &status["envelopes"]), (&"mutual_tls".into(), &true.into()));
     let shown = processes.ask("status").expect(0).stdout;
     assert!(shown.contains("security  mutual TLS"), "{shown}");
+    let doctor = processes.ask("doctor --security --json").expect(0).json();
+    assert_eq!((&doctor["problems"], &doctor["security"][1]["grade"]), (&0.into(), &"ok".into()));
 
     let directory = certs(&processes);
     let ca = directory.join("ca.crt");

@@ -3,7 +3,7 @@
 use hashbrown::HashSet;
 use serde::{Deserialize, Serialize};
 use std::net::{SocketAddr, SocketAddrV6};
-use wire::Endpoint;
+use wire::{ContentClass, Endpoint, Header, Op, ServicePrefix};
 
 /// Consecutive UDP ports of a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -21,33 +21,37 @@ pub struct Ring {
     endpoints: HashSet<Endpoint>,
     /// The first bits of content addresses, and their port: members answer from there, and reach
     /// each other there.
-    content: Option<Endpoint>,
+    content: Option<(ServicePrefix, u16)>,
 }
 
-/// Bytes that content addresses have in common.
-const CONTENT_BYTES: usize = wire::CONTENT_PREFIX_BITS / 8;
-
 impl Ring {
-    /// Of these members; `content` is any content address, if there are any.
+    /// Of these members; `content` is the first content address, if there are any.
     #[must_use]
     pub fn new(members: &[RingPorts], content: Option<SocketAddrV6>) -> Self {
         let ports = members.iter().flat_map(|member| {
             let first = Endpoint::from(member.first);
             (0..member.ports).filter_map(move |offset| first.with_port_offset(offset))
         });
-        let content = content.map(|at| Endpoint::from(SocketAddr::V6(at)));
+        let content = content.and_then(|at| Some((ServicePrefix::new(*at.ip())?, at.port())));
         Self { endpoints: ports.collect(), content }
     }
 
     /// Whether a member is there.
     #[must_use]
     pub fn has(&self, at: Endpoint) -> bool {
-        self.endpoints.contains(&at) || self.content.is_some_and(|content| is_like(content, at))
+        self.endpoints.contains(&at)
+            || self.content.is_some_and(|(prefix, port)| {
+                port == at.port && prefix.addresses().holds(at.addr.into())
+            })
     }
-}
 
-fn is_like(content: Endpoint, at: Endpoint) -> bool {
-    content.port == at.port && content.addr.get(..CONTENT_BYTES) == at.addr.get(..CONTENT_BYTES)
+    /// The content address that a request of this header was sent to, if it was sent to one.
+    pub(super) fn asked_at(&self, op: Op, header: &Header) -> Option<Endpoint> {
+        let class = ContentClass::of_header(op, header)?;
+        let (prefix, port) = self.content?;
+        let addr = prefix.keyspace(header.keyspace)?.of_key(class, header.match_value);
+        Some(Endpoint { addr: addr.octets(), port })
+    }
 }
 
 #[cfg(test)]

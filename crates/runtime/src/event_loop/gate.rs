@@ -4,7 +4,6 @@ use crate::keyring::Keyring;
 use crate::net::{Inbound, Outbound, Received};
 use envelope::{Counts, ENVELOPE_LEN, MemberEnvelopes, MemberRole, Ring};
 use machine::Datagram;
-use wire::Endpoint;
 
 /// The gate of a thread.
 pub(crate) enum Gate {
@@ -37,7 +36,7 @@ impl Gate {
 
     /// Looks at a batch: what of it passes. Those who have to show first that they receive are
     /// answered by `answer`.
-    pub(crate) fn look_at(&mut self, batch: &mut Inbound, answer: impl FnMut(Endpoint, &[u8])) {
+    pub(crate) fn look_at(&mut self, batch: &mut Inbound, answer: impl FnMut(Datagram<'_>)) {
         if let Self::Guarded(guard) = self {
             guard.look_at(batch, answer);
         }
@@ -101,7 +100,7 @@ impl Gate {
 }
 
 impl Guard {
-    fn look_at(&mut self, batch: &mut Inbound, mut answer: impl FnMut(Endpoint, &[u8])) {
+    fn look_at(&mut self, batch: &mut Inbound, mut answer: impl FnMut(Datagram<'_>)) {
         if let Some(order) = self.keyring.news(&mut self.seen) {
             self.envelopes.set_keys(&order.set);
             self.envelopes.set_rights(order.rights.clone());
@@ -114,7 +113,7 @@ impl Guard {
             if let Err(refused) = opened
                 && let Some(cookie) = refused.cookie
             {
-                answer(from, &cookie);
+                answer(Datagram { from: refused.asked_at, to: from, payload: &cookie });
             }
         }
     }

@@ -1,0 +1,4 @@
+//! Envelopes from end to end.
+
+#[cfg(test)]
+mod exchange;
