@@ -783,6 +783,39 @@ _Static_assert(sizeof(struct kw_report) == 8, "no padding");
 _Static_assert(__builtin_offsetof(struct kw_report, rate) == 0, "as in Rust");
 _Static_assert(__builtin_offsetof(struct kw_report, load) == 4, "as in Rust");
 
+/* The edge keys of a period: a number that no other keys of this program have (0: there are none here), the key that those of clients follow from, that of the members, that of cookies, and the byte by which envelopes name the period. */
+struct kw_period_keys {
+	__u64 serial;
+	__u8 clients[16];
+	__u8 members[16];
+	__u8 cookies[16];
+	__u8 byte;
+	__u8 pad[7];
+};
+_Static_assert(sizeof(struct kw_period_keys) == 64, "no padding");
+_Static_assert(__builtin_offsetof(struct kw_period_keys, serial) == 0, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_period_keys, clients) == 8, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_period_keys, members) == 24, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_period_keys, cookies) == 40, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_period_keys, byte) == 56, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_period_keys, pad) == 57, "as in Rust");
+
+/* A class of clients that has rights of its own in a keyspace. */
+struct kw_class_keyspace {
+	__u16 class;
+	__u16 keyspace;
+};
+_Static_assert(sizeof(struct kw_class_keyspace) == 4, "no padding");
+_Static_assert(__builtin_offsetof(struct kw_class_keyspace, class) == 0, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_class_keyspace, keyspace) == 2, "as in Rust");
+
+/* What one processor refused of what came in envelopes, by reason. */
+struct kw_refusals {
+	__u64 of[9];
+};
+_Static_assert(sizeof(struct kw_refusals) == 72, "no padding");
+_Static_assert(__builtin_offsetof(struct kw_refusals, of) == 0, "as in Rust");
+
 /* How bad a link is. What happens to the n-th datagram is a function of the seed and n. Of a million datagrams so many are dropped, delivered twice, and kept back until 1 to 16 others have passed, for as long as none come. Only one is kept at a time: what should be meanwhile is delivered. */
 struct kw_faults {
 	__u64 seed;

@@ -14,6 +14,11 @@
 #include "hot.h"
 #include "rewrite.h"
 #include "tables.h"
+#ifdef KW_SEALED
+#include "sealed.h"
+#else
+#include "bare.h"
+#endif
 
 #define KW_PARTS_MAX	32
 
@@ -157,7 +162,7 @@ static __always_inline bool kw_plan_copy(const struct kw_plan *plan, const struc
 /* Plans the read of one key: 0, or KW_TO_KERNEL. */
 __noinline int kw_plan_key(struct __sk_buff *skb, struct kw_plan *plan, __u32 keyspace, __u32 key)
 {
-	__u32 slot_at = KW_DATAGRAM_AT + KW_HEADER_LEN + key * KW_MGET_SLOT_LEN;
+	__u32 slot_at = KW_PACKET_AT + KW_HEADER_LEN + key * KW_MGET_SLOT_LEN;
 	__u32 bit = 1U << (key & 31), hot_bit = 0, spread = 0, proven;
 	struct kw_place place = {};
 	struct kw_hot *hot;
@@ -334,7 +339,7 @@ __noinline int kw_write_floors(struct __sk_buff *skb, const struct kw_plan *plan
 		return -1;
 	for (__u32 i = 0; i < KW_MGET_KEYS_MAX; i++) {
 		__be64 floor[2] = { 0, bpf_cpu_to_be64(plan->floors[i]) };
-		__u32 slot_at = KW_DATAGRAM_AT + KW_HEADER_LEN + i * KW_MGET_SLOT_LEN;
+		__u32 slot_at = KW_PACKET_AT + KW_HEADER_LEN + i * KW_MGET_SLOT_LEN;
 
 		if (plan->floored & 1U << i && bpf_skb_store_bytes(skb, slot_at, floor, sizeof(floor), 0))
 			return -1;
@@ -352,7 +357,7 @@ __noinline int kw_send_part(struct __sk_buff *skb, struct kw_plan *plan, __u32 n
 	struct kw_packet p;
 	bool last;
 
-	if (!plan || number >= KW_PARTS_MAX || data + KW_DATAGRAM_AT + KW_HEADER_LEN > end)
+	if (!plan || number >= KW_PARTS_MAX || data + KW_PACKET_AT + KW_HEADER_LEN > end)
 		return TC_ACT_SHOT;
 	part = &plan->part[number];
 	last = number + 1 == plan->parts;
@@ -363,6 +368,7 @@ __noinline int kw_send_part(struct __sk_buff *skb, struct kw_plan *plan, __u32 n
 	kw_stamp_part(p.kw, part, last && plan->cut);
 	kw_address(&p, KW_U32(&node->addr[12]), part->port);
 	kw_frame(p.eth, node->dmac);
+	kw_seal_part(skb, &p);
 	own = kw_own();
 	if (own) {
 		own->totals.parts++;
@@ -413,15 +419,20 @@ static __always_inline int kw_many(struct __sk_buff *skb)
 	__u32 zero = 0;
 	int fate;
 
-	if (skb->len < KW_DATAGRAM_AT + KW_HEADER_LEN || skb->protocol != bpf_htons(ETH_P_IP))
+	if (skb->len < KW_PACKET_AT + KW_HEADER_LEN || skb->protocol != bpf_htons(ETH_P_IP))
 		return TC_ACT_OK;
-	if (skb->data_end - skb->data < KW_DATAGRAM_AT + KW_HEADER_LEN &&
-	    bpf_skb_pull_data(skb, KW_DATAGRAM_AT + KW_HEADER_LEN))
+	if (skb->data_end - skb->data < KW_PACKET_AT + KW_HEADER_LEN &&
+	    bpf_skb_pull_data(skb, KW_PACKET_AT + KW_HEADER_LEN))
 		return TC_ACT_OK;
 	data = (void *)(long)skb->data;
 	end = (void *)(long)skb->data_end;
-	if (!kw_is_ours(data, end, skb->len, &p) || kw_check(&p, end))
+	if (!kw_is_ours(data, end, skb->len, &p))
 		return TC_ACT_OK;
+	if (!kw_open_many(skb, &p, &end, &fate))
+		return fate;
+	fate = kw_check(&p, end);
+	if (fate)
+		return kw_unsound(fate);
 	if (p.kw->op != KW_OP_MGET && p.kw->op != KW_OP_RANGE)
 		return TC_ACT_OK;
 	plan = bpf_map_lookup_elem(&plans, &zero);

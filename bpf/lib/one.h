@@ -16,6 +16,11 @@
 #include "rewrite.h"
 #include "tables.h"
 #include "delegation.h"
+#ifdef KW_SEALED
+#include "sealed.h"
+#else
+#include "bare.h"
+#endif
 
 #ifndef AF_INET
 #define AF_INET	2
@@ -427,6 +432,8 @@ static __always_inline int kw_one(struct xdp_md *ctx)
 
 	if (!kw_is_ours(data, end, end - data, &p))
 		return XDP_PASS;
+	if (!kw_open(ctx, &p, end, &fate))
+		return fate;
 	own = kw_own();
 	if (!own)
 		return XDP_PASS;
@@ -445,6 +452,7 @@ static __always_inline int kw_one(struct xdp_md *ctx)
 		own->totals.dropped[fate & 0xff]++;
 		return XDP_DROP;
 	}
+	kw_seal(&p);
 	own->totals.forwarded[op]++;
 	return bpf_redirect_map(&ports, ifindex, XDP_ABORTED);
 }

@@ -26,15 +26,20 @@
 /* Longer datagrams are for the kernel; the verifier wants a bound. */
 #define KW_LOOKED_AT_MAX	4095
 
-/* From the first byte of a frame to the datagram. */
+/* From the first byte of a frame to the datagram, and to the packet in it. */
 #define KW_DATAGRAM_AT	(sizeof(struct ethhdr) + sizeof(struct iphdr) + sizeof(struct udphdr))
+#ifdef KW_SEALED
+#define KW_PACKET_AT	(KW_DATAGRAM_AT + KW_ENVELOPE_LEN)
+#else
+#define KW_PACKET_AT	KW_DATAGRAM_AT
+#endif
 
 struct kw_packet {
 	struct ethhdr		*eth;
 	struct iphdr		*ip;
 	struct udphdr		*udp;
 	struct kw_header	*kw;	/* Only if `len` is at least KW_HEADER_LEN. */
-	__u32			len;	/* Of the datagram. */
+	__u32			len;	/* Of the datagram; of the packet when it is opened. */
 };
 
 /* Where things are in a frame that was found to be whole and plain. */
@@ -44,7 +49,7 @@ static __always_inline struct kw_packet kw_packet_at(void *frame)
 
 	p.ip = (void *)(p.eth + 1);
 	p.udp = (void *)(p.ip + 1);
-	p.kw = (void *)(p.udp + 1);
+	p.kw = frame + KW_PACKET_AT;
 	return p;
 }
 
@@ -69,7 +74,7 @@ static __always_inline bool kw_is_mapped(const __u8 *addr)
 static __always_inline bool kw_is_ours(void *data, void *end, __u32 len, struct kw_packet *p)
 {
 	*p = kw_packet_at(data);
-	if ((void *)p->kw > end || KW_U16(&p->eth->h_proto) != bpf_htons(ETH_P_IP))
+	if ((void *)(p->udp + 1) > end || KW_U16(&p->eth->h_proto) != bpf_htons(ETH_P_IP))
 		return false;
 	if (p->ip->version != 4 || p->ip->ihl != 5 || p->ip->protocol != IPPROTO_UDP)
 		return false;

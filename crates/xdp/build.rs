@@ -18,7 +18,7 @@ fn main() {
     // Set by the build of libbpf, whose helpers' declarations these are.
     let libbpf = env::var("DEP_BPF_INCLUDE").expect("libbpf-sys says where its headers are");
     println!("cargo::rerun-if-changed={}", root.display());
-    for program in ["switch", "bench", "faults", "sink"] {
+    for program in ["switch", "sealed", "bench", "faults", "sink"] {
         compile(&root, program, &libbpf, &out);
     }
 }

@@ -27,6 +27,18 @@ impl Counts {
     }
 }
 
+impl FromIterator<(EnvelopeRefusal, u64)> for Counts {
+    fn from_iter<I: IntoIterator<Item = (EnvelopeRefusal, u64)>>(counted: I) -> Self {
+        let mut counts = Self::default();
+        for (why, count) in counted {
+            if let Some(sum) = counts.0.get_mut(place(why)) {
+                *sum += count;
+            }
+        }
+        counts
+    }
+}
+
 fn place(why: EnvelopeRefusal) -> usize {
     EnvelopeRefusal::ALL.iter().position(|it| *it == why).unwrap_or(LEN)
 }

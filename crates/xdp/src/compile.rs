@@ -57,19 +57,26 @@ impl Compiled {
 
     /// The bits of the ports from which nodes and caches send: word and bits.
     pub(crate) fn sender_ports(&self) -> [u64; PORT_WORDS] {
-        let mut words = [0; PORT_WORDS];
-        for source in self.senders.keys() {
-            let port = Source::from_bytes(source).map_or(0, |source| source.port);
-            if let Some(word) = words.get_mut(usize::from(port >> 6)) {
-                *word |= 1 << (port & 63);
-            }
-        }
-        words
+        port_bits(self.senders.keys())
     }
 }
 
+/// A bit for each port that one of these has: word and bits.
+pub(crate) fn port_bits<'a>(
+    sources: impl Iterator<Item = &'a [u8; Source::LEN]>,
+) -> [u64; PORT_WORDS] {
+    let mut words = [0; PORT_WORDS];
+    for source in sources {
+        let port = Source::from_bytes(source).map_or(0, |source| source.port);
+        if let Some(word) = words.get_mut(usize::from(port >> 6)) {
+            *word |= 1 << (port & 63);
+        }
+    }
+    words
+}
+
 /// Words of 64 ports.
-pub(crate) const PORT_WORDS: usize = 1024;
+const PORT_WORDS: usize = 1024;
 /// What the kernel's map of senders has room for.
 const SENDERS_MAX: usize = 65_536;
 /// [`Bucket`]s in an element.

@@ -1225,6 +1225,136 @@ impl Report {
     }
 }
 
+/// The edge keys of a period: a number that no other keys of this program have (0: there are none
+/// here), the key that those of clients follow from, that of the members, that of cookies, and the
+/// byte by which envelopes name the period.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PeriodKeys {
+    /// 8 bytes, as the machine has it.
+    pub serial: u64,
+    /// 16 times 1 bytes, as the machine has it.
+    pub clients: [u8; 16],
+    /// 16 times 1 bytes, as the machine has it.
+    pub members: [u8; 16],
+    /// 16 times 1 bytes, as the machine has it.
+    pub cookies: [u8; 16],
+    /// 1 bytes, as the machine has it.
+    pub byte: u8,
+}
+
+impl PeriodKeys {
+    /// Bytes in the map.
+    pub const LEN: usize = 64;
+
+    /// The bytes of the map's value.
+    #[must_use]
+    pub fn to_bytes(&self) -> [u8; 64] {
+        let mut out = [0; 64];
+        let mut at = 0;
+        crate::bytes::put(&mut out, at, &self.serial.to_ne_bytes());
+        at += 8;
+        crate::bytes::put(&mut out, at, &self.clients);
+        at += 16;
+        crate::bytes::put(&mut out, at, &self.members);
+        at += 16;
+        crate::bytes::put(&mut out, at, &self.cookies);
+        at += 16;
+        crate::bytes::put(&mut out, at, &self.byte.to_ne_bytes());
+        at += 1;
+        at += 7;
+        debug_assert_eq!(at, Self::LEN);
+        out
+    }
+
+    /// What the bytes of the map's value say; `None` if they are too few.
+    #[must_use]
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        Some(Self {
+            serial: u64::from_ne_bytes(crate::bytes::get(bytes, 0)?),
+            clients: crate::bytes::get(bytes, 8)?,
+            members: crate::bytes::get(bytes, 24)?,
+            cookies: crate::bytes::get(bytes, 40)?,
+            byte: u8::from_ne_bytes(crate::bytes::get(bytes, 56)?),
+        })
+    }
+}
+
+/// A class of clients that has rights of its own in a keyspace.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ClassKeyspace {
+    /// 2 bytes, as the machine has it.
+    pub class: u16,
+    /// 2 bytes, as the machine has it.
+    pub keyspace: u16,
+}
+
+impl ClassKeyspace {
+    /// Bytes in the map.
+    pub const LEN: usize = 4;
+
+    /// The bytes of the map's value.
+    #[must_use]
+    pub fn to_bytes(&self) -> [u8; 4] {
+        let mut out = [0; 4];
+        let mut at = 0;
+        crate::bytes::put(&mut out, at, &self.class.to_ne_bytes());
+        at += 2;
+        crate::bytes::put(&mut out, at, &self.keyspace.to_ne_bytes());
+        at += 2;
+        debug_assert_eq!(at, Self::LEN);
+        out
+    }
+
+    /// What the bytes of the map's value say; `None` if they are too few.
+    #[must_use]
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        Some(Self {
+            class: u16::from_ne_bytes(crate::bytes::get(bytes, 0)?),
+            keyspace: u16::from_ne_bytes(crate::bytes::get(bytes, 2)?),
+        })
+    }
+}
+
+/// What one processor refused of what came in envelopes, by reason.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Refusals {
+    /// 9 times 8 bytes, as the machine has it.
+    pub of: [u64; 9],
+}
+
+impl Refusals {
+    /// Bytes in the map.
+    pub const LEN: usize = 72;
+
+    /// The bytes of the map's value.
+    #[must_use]
+    pub fn to_bytes(&self) -> [u8; 72] {
+        let mut out = [0; 72];
+        let mut at = 0;
+        for (i, one) in self.of.iter().enumerate() {
+            crate::bytes::put(&mut out, at + 8 * i, &one.to_ne_bytes());
+        }
+        at += 72;
+        debug_assert_eq!(at, Self::LEN);
+        out
+    }
+
+    /// What the bytes of the map's value say; `None` if they are too few.
+    #[must_use]
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        Some(Self {
+            of: {
+                let mut all = [0; 9];
+                for (i, one) in all.iter_mut().enumerate() {
+                    let bytes = crate::bytes::get(bytes, 8 * i)?;
+                    *one = u64::from_ne_bytes(bytes);
+                }
+                all
+            },
+        })
+    }
+}
+
 /// How bad a link is. What happens to the n-th datagram is a function of the seed and n. Of a
 /// million datagrams so many are dropped, delivered twice, and kept back until 1 to 16 others have
 /// passed, for as long as none come. Only one is kept at a time: what should be meanwhile is

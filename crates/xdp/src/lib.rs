@@ -12,7 +12,7 @@
 //! `hot` the directory of hot keys, of which the sockets hear by `kernel_directory`,
 //! `shadow` tries datagrams out on the live maps, `explain` reads what they say of a hot key,
 //! `probe` tries an interface out. `cached` is the memory of the rules of caches, which the sockets
-//! write.
+//! write. `envelopes` is what the sealed program opens and seals packets with.
 //! `link` attaches, `counters` adds up what each processor has counted. `layout` is generated and
 //! says what the records are that both sides know.
 
@@ -20,6 +20,7 @@ mod bytes;
 mod cached;
 mod compile;
 mod counters;
+mod envelopes;
 mod explain;
 pub mod faults;
 mod grants;

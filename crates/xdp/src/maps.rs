@@ -9,6 +9,12 @@ pub(crate) fn put(map: &impl MapCore, key: &[u8], value: &[u8]) -> Result<(), Er
     map.update(key, value, MapFlags::ANY).map_err(|why| failed("writing", map, why))
 }
 
+/// Writes the one value of a map of words.
+pub(crate) fn put_words(map: &impl MapCore, words: &[u64]) -> Result<(), Error> {
+    let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
+    put(map, &0_u32.to_ne_bytes(), &bytes)
+}
+
 /// Puts in keys that are not there yet, all at once.
 pub(crate) fn put_new<const K: usize, const V: usize>(
     map: &impl MapCore,

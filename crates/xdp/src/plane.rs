@@ -5,8 +5,9 @@ mod loader;
 
 pub use loader::{Loader, Spare};
 
-use crate::compile::{Compiled, Element, PORT_WORDS};
+use crate::compile::{Compiled, Element};
 use crate::counters::Counted;
+use crate::envelopes::Envelopes;
 use crate::grants::Grants;
 use crate::hot::Hot;
 use crate::kernel_directory::KernelDirectory;
@@ -43,6 +44,8 @@ pub struct Plane<C> {
     delegates: Arc<AtomicBool>,
     clock: C,
     installed: Installed,
+    /// Of a sealed program.
+    pub(crate) envelopes: Option<Envelopes>,
 }
 
 /// An interface that the switch is attached to.
@@ -110,11 +113,6 @@ impl Maps {
         Ok(())
     }
 
-    fn put_sender_ports(&self, words: &[u64; PORT_WORDS]) -> Result<(), Error> {
-        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
-        maps::put(&self.sender_ports, &0_u32.to_ne_bytes(), &bytes)
-    }
-
     fn remove_space(&self, id: KeyspaceId) -> Result<(), Error> {
         let key = u32::from(id.0).to_ne_bytes();
         maps::remove(&self.keyspaces, &key)?;
@@ -139,6 +137,20 @@ impl<C: FnMut() -> Instant> Plane<C> {
     /// If the kernel does not take it, or this process may not load programs.
     pub fn load(service: SocketAddrV4, incarnation: Incarnation, clock: C) -> Result<Self, Error> {
         Self::with_program(Program::load(service, None)?, service, incarnation, clock)
+    }
+
+    /// Loads the switch whose packets are in envelopes. It lets nothing through until it is told
+    /// keys.
+    ///
+    /// # Errors
+    ///
+    /// As [`load`](Self::load).
+    pub fn load_sealed(
+        service: SocketAddrV4,
+        incarnation: Incarnation,
+        clock: C,
+    ) -> Result<Self, Error> {
+        Self::with_program(Program::load_sealed(service)?, service, incarnation, clock)
     }
 
     /// Works with a program that is loaded already.
@@ -169,6 +181,7 @@ impl<C: FnMut() -> Instant> Plane<C> {
         let (grants, delegates) = (Grants::new(&program), Arc::default());
         let cache_rules = Arc::new(crate::cached::rules(&program)?);
         let (ports, installed) = (Vec::new(), Installed::default());
+        let envelopes = program.is_sealed().then(|| Envelopes::new(&program));
         Ok(Self {
             service,
             program,
@@ -181,6 +194,7 @@ impl<C: FnMut() -> Instant> Plane<C> {
             delegates,
             clock,
             installed,
+            envelopes,
         })
     }
 
@@ -353,7 +367,7 @@ impl<C: FnMut() -> Instant> Plane<C> {
         let ports = next.sender_ports();
         let mut both = ports;
         both.iter_mut().zip(before.sender_ports()).for_each(|(word, old)| *word |= old);
-        self.maps.put_sender_ports(&both)?;
+        maps::put_words(&self.maps.sender_ports, &both)?;
         for (source, sender) in &next.senders {
             if before.senders.get(source) != Some(sender) {
                 maps::put(&self.maps.senders, source, &sender.to_bytes())?;
@@ -384,7 +398,7 @@ impl<C: FnMut() -> Instant> Plane<C> {
         for source in before.senders.keys().filter(|at| !next.senders.contains_key(*at)) {
             maps::remove(&self.maps.senders, source)?;
         }
-        self.maps.put_sender_ports(&ports)?;
+        maps::put_words(&self.maps.sender_ports, &ports)?;
         for id in before.nodes.keys().filter(|id| !next.nodes.contains_key(id)) {
             put_node(&self.maps.nodes, id.0, &Node::default())?;
         }

@@ -60,10 +60,22 @@ pub struct Verdict {
 #[derive(Debug)]
 pub struct Program {
     object: Object,
+    kind: Kind,
+}
+
+/// Which switch it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// One that sees packets as they are.
+    Plain,
+    /// One that sees packets in envelopes.
+    Sealed,
 }
 
 /// `bpf/switch.bpf.c`, compiled.
 static SWITCH: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/switch.bpf.o"));
+/// `bpf/sealed.bpf.c`, compiled.
+static SEALED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/sealed.bpf.o"));
 /// `bpf/bench.bpf.c`, compiled: the same with programs that call it again and again.
 static BENCH: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/bench.bpf.o"));
 
@@ -75,17 +87,46 @@ impl Program {
     ///
     /// If the kernel does not take it, or this process may not load programs.
     pub fn load(service: SocketAddrV4, maps: Option<&Self>) -> Result<Self, Error> {
-        Self::load_object(SWITCH, service, maps.map(|of| (of, Lent::All)))
+        Self::load_object((SWITCH, Kind::Plain), service, maps.map(|of| (of, Lent::All)))
+    }
+
+    /// Loads the switch that sees packets in envelopes.
+    ///
+    /// # Errors
+    ///
+    /// As [`load`](Self::load).
+    pub fn load_sealed(service: SocketAddrV4) -> Result<Self, Error> {
+        Self::load_object((SEALED, Kind::Sealed), service, None)
+    }
+
+    /// Loads the same switch once more, on the maps of this one.
+    ///
+    /// # Errors
+    ///
+    /// As [`load`](Self::load).
+    pub(crate) fn load_again(&self, service: SocketAddrV4) -> Result<Self, Error> {
+        let object = match self.kind {
+            Kind::Plain => SWITCH,
+            Kind::Sealed => SEALED,
+        };
+        Self::load_object((object, self.kind), service, Some((self, Lent::All)))
+    }
+
+    /// Whether it sees packets in envelopes.
+    #[must_use]
+    pub fn is_sealed(&self) -> bool {
+        self.kind == Kind::Sealed
     }
 
     /// Loads the switch on the maps of this one, but with counters of its own: what is tried out
-    /// with it meets the same tables and is not counted.
+    /// with it meets the same tables and is not counted. It is asked without an envelope.
     ///
     /// # Errors
     ///
     /// As [`load`](Self::load).
     pub(crate) fn load_shadow(&self, service: SocketAddrV4) -> Result<Self, Error> {
-        Self::load_object(SWITCH, service, Some((self, Lent::AllButCounts)))
+        let maps = (self, Lent::AllButCounts);
+        Self::load_object((SWITCH, Kind::Plain), service, Some(maps))
     }
 
     /// Loads the switch and the programs that measure it.
@@ -94,11 +135,11 @@ impl Program {
     ///
     /// As [`load`](Self::load).
     pub fn load_bench(service: SocketAddrV4) -> Result<Self, Error> {
-        Self::load_object(BENCH, service, None)
+        Self::load_object((BENCH, Kind::Plain), service, None)
     }
 
     fn load_object(
-        object: &[u8],
+        (object, kind): (&[u8], Kind),
         service: SocketAddrV4,
         maps: Option<(&Self, Lent)>,
     ) -> Result<Self, Error> {
@@ -114,7 +155,7 @@ impl Program {
             program.lend_maps(&mut open, lent).map_err(load)?;
         }
         let object = open.load().map_err(load)?;
-        Ok(Self { object })
+        Ok(Self { object, kind })
     }
 
     /// Has the object use this program's maps instead of making its own.

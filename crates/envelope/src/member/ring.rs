@@ -36,6 +36,11 @@ impl Ring {
         Self { endpoints: ports.collect(), content }
     }
 
+    /// All of them but content addresses.
+    pub fn endpoints(&self) -> impl Iterator<Item = Endpoint> {
+        self.endpoints.iter().copied()
+    }
+
     /// Whether a member is there.
     #[must_use]
     pub fn has(&self, at: Endpoint) -> bool {

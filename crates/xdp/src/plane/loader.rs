@@ -29,7 +29,7 @@ impl Loader {
     ///
     /// If the kernel does not take it.
     pub fn spare(&self) -> Result<Spare, Error> {
-        Program::load(self.service, Some(&self.program)).map(Spare)
+        self.program.load_again(self.service).map(Spare)
     }
 
     /// A program beside the one that is attached, to ask what the maps say when it is asked. This

@@ -24,10 +24,14 @@ mod lasting;
 #[cfg(test)]
 mod reference;
 #[cfg(test)]
+mod sealed;
+#[cfg(test)]
 #[expect(clippy::disallowed_methods, reason = "frames come out in their own time")]
 mod stand;
 #[cfg(test)]
 mod untouched;
+#[cfg(test)]
+mod wrapped;
 
 #[cfg(test)]
 mod tests {
