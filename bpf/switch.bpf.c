@@ -228,4 +228,24 @@ int resolve(struct xdp_md *ctx)
 	return kw_route(ctx, KW_U32(&way->addr[12]), way) ? XDP_PASS : XDP_DROP;
 }
 
+#ifdef KW_SEALED
+/* Called by the loader, which has written keys beside the active ones: from now on they are. */
+SEC("syscall")
+int turn(void *unused)
+{
+	__u64 next = !(*(const volatile __u64 *)&keys.active & 1);
+
+	(void)unused;
+	for (int i = 0; i < KW_PERIODS; i++) {
+		struct kw_period_keys *of = &keys.of[next][i];
+
+		kw_edge_begin((void *)of->begun, (const void *)of->members,
+			      kw_head(KW_ENVELOPE_KIND_MEMBER, of->byte, 0), 0);
+	}
+	/* An exchange: all processors see what was written before. */
+	__sync_lock_test_and_set(&keys.active, next);
+	return 0;
+}
+#endif
+
 char LICENSE[] SEC("license") = "GPL";

@@ -783,22 +783,24 @@ _Static_assert(sizeof(struct kw_report) == 8, "no padding");
 _Static_assert(__builtin_offsetof(struct kw_report, rate) == 0, "as in Rust");
 _Static_assert(__builtin_offsetof(struct kw_report, load) == 4, "as in Rust");
 
-/* The edge keys of a period: a number that no other keys of this program have (0: there are none here), the key that those of clients follow from, that of the members, that of cookies, and the byte by which envelopes name the period. */
+/* The edge keys of a period: a number that no other keys of this program have (0: there are none here), the key that those of clients follow from, that of the members, that of cookies, the state of a hash under the key of the members after the first words of their envelopes, which the program sets, and the byte by which envelopes name the period. */
 struct kw_period_keys {
 	__u64 serial;
 	__u8 clients[16];
 	__u8 members[16];
 	__u8 cookies[16];
+	__u64 begun[4];
 	__u8 byte;
 	__u8 pad[7];
 };
-_Static_assert(sizeof(struct kw_period_keys) == 64, "no padding");
+_Static_assert(sizeof(struct kw_period_keys) == 96, "no padding");
 _Static_assert(__builtin_offsetof(struct kw_period_keys, serial) == 0, "as in Rust");
 _Static_assert(__builtin_offsetof(struct kw_period_keys, clients) == 8, "as in Rust");
 _Static_assert(__builtin_offsetof(struct kw_period_keys, members) == 24, "as in Rust");
 _Static_assert(__builtin_offsetof(struct kw_period_keys, cookies) == 40, "as in Rust");
-_Static_assert(__builtin_offsetof(struct kw_period_keys, byte) == 56, "as in Rust");
-_Static_assert(__builtin_offsetof(struct kw_period_keys, pad) == 57, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_period_keys, begun) == 56, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_period_keys, byte) == 88, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_period_keys, pad) == 89, "as in Rust");
 
 /* A class of clients that has rights of its own in a keyspace. */
 struct kw_class_keyspace {

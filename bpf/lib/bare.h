@@ -37,10 +37,19 @@ static __always_inline void kw_seal(const struct kw_packet *p)
 	(void)p;
 }
 
-static __always_inline void kw_seal_part(struct __sk_buff *skb, const struct kw_packet *p)
+struct kw_seal {};
+
+static __always_inline int kw_seal_parts(struct __sk_buff *skb, struct kw_seal *seal)
 {
 	(void)skb;
+	(void)seal;
+	return 0;
+}
+
+static __always_inline void kw_seal_part(const struct kw_packet *p, const struct kw_seal *seal)
+{
 	(void)p;
+	(void)seal;
 }
 
 #endif /* KEYWAY_BARE_H */

@@ -82,6 +82,8 @@ struct kw_peer {
 	__u64	serial;		/* Of the keys that the rest follows from. */
 	__u64	key[2];
 	__be64	cookie;		/* 0: nobody asked for it. */
+	struct kw_sip request;	/* The state of a hash after the first words of its requests, */
+	struct kw_sip reply;	/* and after those of replies to it. */
 };
 
 #define KW_PEERS_BITS	12
@@ -193,57 +195,65 @@ static __always_inline bool kw_is_right(const struct kw_header *kw)
 	return !class || !kw_is_request(kw->op) || kw_class_may(class, kw);
 }
 
-/* The first words under an edge tag, which all packets have. */
-static __always_inline void kw_edge_begin(struct kw_sip *s, const struct kw_envelope *envelope,
-					  __u64 head, __be64 cookie)
+/* The beginning of an envelope, as it is hashed. */
+static __always_inline __u64 kw_head(__u8 kind, __u8 period, __be32 echo)
 {
-	const void *packet = envelope + 1;
-
-	kw_sip13_word(s, head);
-	kw_sip13_word(s, KW_U64(&envelope->end));
-	kw_sip13_word(s, cookie);
-#pragma clang loop unroll(full)
-	for (int at = 0; at < KW_HEADER_LEN; at += sizeof(__u64))
-		kw_sip13_word(s, KW_U64(packet + at));
+	return bpf_htons(KW_ENVELOPE_MAGIC) | (__u64)kind << 16 | (__u64)period << 24 |
+	       (__u64)echo << 32;
 }
 
-#define KW_EDGE_LEN	(KW_ENVELOPE_LEN + KW_HEADER_LEN)
-
-/* The edge tag of a packet without slots. `head` is how the envelope begins. */
-static __noinline __be64 kw_edge(const struct kw_envelope *envelope, __u64 head, __u64 key0,
-				 __u64 key1, __be64 cookie)
+/*
+ * The state of a hash after the first words. They are the same in all envelopes of a kind under a
+ * key, but for clients' cookies, and so the state is kept.
+ */
+static __noinline void kw_edge_begin(struct kw_sip *to, const __u64 *key, __u64 head,
+				     __be64 cookie)
 {
-	struct kw_sip s = kw_sip(key0, key1);
+	struct kw_sip s = kw_sip(key[0], key[1]);
 
-	kw_edge_begin(&s, envelope, head, cookie);
-	return bpf_cpu_to_be64(kw_sip13_end(&s, KW_EDGE_LEN));
+	kw_sip13_word(&s, head);
+	kw_sip13_word(&s, cookie);
+	*to = s;
 }
 
-/* The same in tc, where packets may have slots: their caller has found them to be there. */
-__noinline __be64 kw_edge_many(struct __sk_buff *skb, __u64 head, __u64 key0, __u64 key1,
-			       __be64 cookie)
+/* Takes the slots of an MGET in, in tc: their caller has found them to be there. */
+__noinline int kw_edge_slots(struct __sk_buff *skb, struct kw_sip *to)
 {
 	void *data = (void *)(long)skb->data, *end = (void *)(long)skb->data_end;
-	const struct kw_envelope *envelope = data + KW_DATAGRAM_AT;
-	const struct kw_header *kw = (const void *)(envelope + 1);
+	const struct kw_header *kw = data + KW_PACKET_AT;
 	const void *slot = kw + 1, *next;
-	struct kw_sip s = kw_sip(key0, key1);
-	__u32 slots;
+	struct kw_sip s;
 
-	if (slot > end)
-		return 0;
-	slots = kw->op == KW_OP_MGET ? kw->count : 0;
-	kw_edge_begin(&s, envelope, head, cookie);
-	for (__u32 i = 0; i < KW_MGET_KEYS_MAX && i < slots; i++, slot = next) {
+	if (slot > end || !to)
+		return -1;
+	s = *to;
+	for (__u32 i = 0; i < KW_MGET_KEYS_MAX && i < kw->count; i++, slot = next) {
 		next = slot + KW_MGET_SLOT_LEN;
 		asm volatile("" : "+r"(next)); /* The verifier wants this to be compared. */
 		if (next > end)
-			return 0;
+			return -1;
 		kw_sip13_word(&s, KW_U64(slot));
 		kw_sip13_word(&s, KW_U64(slot + 8));
 		kw_sip13_word(&s, KW_U64(slot + 16));
 	}
-	return bpf_cpu_to_be64(kw_sip13_end(&s, KW_EDGE_LEN + slots * KW_MGET_SLOT_LEN));
+	*to = s;
+	return 0;
+}
+
+#define KW_EDGE_LEN	(KW_ENVELOPE_LEN + KW_HEADER_LEN)
+
+/* The edge tag over so many bytes, of which what is before the end tag was taken in. */
+static __noinline __be64 kw_edge(const struct kw_envelope *envelope, const struct kw_sip *begun,
+				 __u32 bytes)
+{
+	const void *packet = envelope + 1;
+	struct kw_sip s = *begun;
+
+	kw_sip13_word(&s, KW_U64(&envelope->end));
+#pragma clang loop unroll(full)
+	for (int at = 0; at < KW_HEADER_LEN; at += sizeof(__u64))
+		kw_sip13_word(&s, KW_U64(packet + at));
+	return bpf_cpu_to_be64(kw_sip13_end(&s, bytes));
 }
 
 static __always_inline __be64 kw_cookie(const struct kw_period_keys *from, __be32 addr,
@@ -275,23 +285,20 @@ static __always_inline bool kw_is_peer(const struct kw_peer *peer, __u64 pass, _
 	return peer->pass == pass && peer->at == at && peer->serial == serial;
 }
 
-/* Derives what follows for a client from keys. */
+/* Derives what follows for a client from keys, with a cookie or 0. */
 static __always_inline void kw_derive_peer(struct kw_peer *client,
 					   const struct kw_period_keys *from, __u64 pass,
-					   __u64 at)
+					   __u64 at, __be64 cookie)
 {
 	client->pass = pass;
 	client->at = at;
 	client->serial = from->serial;
-	client->cookie = 0;
+	client->cookie = cookie;
 	kw_sip24_128((const void *)from->clients, bpf_cpu_to_be64(pass), client->key);
-}
-
-/* The beginning of an envelope, as it is hashed. */
-static __always_inline __u64 kw_head(__u8 kind, __u8 period, __be32 echo)
-{
-	return bpf_htons(KW_ENVELOPE_MAGIC) | (__u64)kind << 16 | (__u64)period << 24 |
-	       (__u64)echo << 32;
+	kw_edge_begin(&client->request, client->key,
+		      kw_head(KW_ENVELOPE_KIND_REQUEST, from->byte, 0), cookie);
+	kw_edge_begin(&client->reply, client->key,
+		      kw_head(KW_ENVELOPE_KIND_REPLY, from->byte, 0), 0);
 }
 
 #endif /* KEYWAY_ENVELOPE_H */

@@ -65,6 +65,7 @@ struct kw_plan {
 	__u32			hot_counters[KW_MGET_KEYS_MAX];	/* their counters, */
 	__u64			floors[KW_MGET_KEYS_MAX];	/* and their floors. */
 	struct kw_part		part[KW_PARTS_MAX];
+	struct kw_seal		seal;
 };
 
 /* No program of ours interrupts another on the same processor. */
@@ -368,7 +369,7 @@ __noinline int kw_send_part(struct __sk_buff *skb, struct kw_plan *plan, __u32 n
 	kw_stamp_part(p.kw, part, last && plan->cut);
 	kw_address(&p, KW_U32(&node->addr[12]), part->port);
 	kw_frame(p.eth, node->dmac);
-	kw_seal_part(skb, &p);
+	kw_seal_part(&p, &plan->seal);
 	own = kw_own();
 	if (own) {
 		own->totals.parts++;
@@ -453,6 +454,8 @@ static __always_inline int kw_many(struct __sk_buff *skb)
 	kw_stamp_request(&p);
 	fate = TC_ACT_SHOT;
 	if (plan->floored && kw_write_floors(skb, plan))
+		return fate;
+	if (kw_seal_parts(skb, &plan->seal))
 		return fate;
 	for (__u32 i = 0; i < KW_PARTS_MAX && i < plan->parts; i++)
 		fate = kw_send_part(skb, plan, i);

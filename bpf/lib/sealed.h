@@ -59,14 +59,27 @@ static __always_inline int kw_may_come(const struct kw_packet *p,
 	return 0;
 }
 
-/* The edge tag of a packet: in tc, which knows it by `skb`, with its slots. */
-static __always_inline __be64 kw_edge_of(struct __sk_buff *skb,
-					 const struct kw_envelope *envelope, __u64 head,
-					 const __u64 *key, __be64 cookie)
+/* Slots under the edge tag. */
+static __always_inline __u32 kw_slots(const struct kw_header *kw)
 {
-	if (skb)
-		return kw_edge_many(skb, head, key[0], key[1], cookie);
-	return kw_edge(envelope, head, key[0], key[1], cookie);
+	return kw->op == KW_OP_MGET ? kw->count : 0;
+}
+
+/* Whether the edge tag of a packet is right: in tc, which knows it by `skb`, with its slots. */
+static __always_inline bool kw_is_edge(struct __sk_buff *skb, const struct kw_envelope *envelope,
+				       const struct kw_sip *begun)
+{
+	const struct kw_header *kw = (const void *)(envelope + 1);
+	__u32 slots;
+	struct kw_sip s;
+
+	if (!skb)
+		return kw_edge(envelope, begun, KW_EDGE_LEN) == envelope->edge;
+	slots = kw_slots(kw);
+	s = *begun;
+	if (slots && kw_edge_slots(skb, &s))
+		return false;
+	return kw_edge(envelope, &s, KW_EDGE_LEN + slots * KW_MGET_SLOT_LEN) == envelope->edge;
 }
 
 /*
@@ -78,16 +91,19 @@ static __always_inline int kw_meet(struct __sk_buff *skb, struct ethhdr *eth,
 {
 	const struct kw_packet p = kw_packet_at(eth);
 	const struct kw_envelope *envelope = kw_envelope(&p);
-	__u64 head = KW_U64(envelope);
+	__u64 at = kw_at(p.ip->saddr, p.udp->source), head = KW_U64(envelope);
 	struct kw_peer client;
+	struct kw_sip begun;
 
-	kw_derive_peer(&client, from, kw_pass_of(p.kw), kw_at(p.ip->saddr, p.udp->source));
-	client.cookie = kw_cookie(from, p.ip->saddr, p.udp->source);
-	if (kw_edge_of(skb, envelope, head, client.key, client.cookie) == envelope->edge) {
+	kw_derive_peer(&client, from, kw_pass_of(p.kw), at,
+		       kw_cookie(from, p.ip->saddr, p.udp->source));
+	kw_edge_begin(&begun, client.key, head, client.cookie);
+	if (kw_is_edge(skb, envelope, &begun)) {
 		*place = client;
 		return 0;
 	}
-	if (kw_edge_of(skb, envelope, head, client.key, 0) == envelope->edge)
+	kw_edge_begin(&begun, client.key, head, 0);
+	if (kw_is_edge(skb, envelope, &begun))
 		return KW_ENVELOPE_REFUSAL_NO_COOKIE;
 	return KW_ENVELOPE_REFUSAL_EDGE;
 }
@@ -105,35 +121,46 @@ static __noinline int kw_meet_many(struct __sk_buff *skb, struct ethhdr *eth,
 	return kw_meet(skb, eth, from, place);
 }
 
+/* Whether a client is who it says, and is there: 0, or why it is refused. */
+static __always_inline int kw_is_client(struct __sk_buff *skb, const struct kw_packet *p,
+					const struct kw_period_keys *from)
+{
+	const struct kw_envelope *envelope = kw_envelope(p);
+	__u64 pass = kw_pass_of(p->kw), at = kw_at(p->ip->saddr, p->udp->source);
+	struct kw_peer *place = kw_peer_place(pass, at, from->serial);
+
+	if (!place)
+		return KW_ENVELOPE_REFUSAL_EDGE;
+	if (kw_is_peer(place, pass, at, from->serial) && place->cookie && !envelope->echo &&
+	    kw_is_edge(skb, envelope, &place->request))
+		return 0;
+	return skb ? kw_meet_many(skb, p->eth, from, place) : kw_meet_one(p->eth, from, place);
+}
+
+/* Whether a member had the keys: 0, or why it is refused. */
+static __always_inline int kw_is_member(struct __sk_buff *skb, const struct kw_packet *p,
+					const struct kw_period_keys *from)
+{
+	const struct kw_envelope *envelope = kw_envelope(p);
+	const struct kw_sip *begun = (const void *)from->begun;
+	struct kw_sip other;
+
+	if (envelope->echo) {
+		kw_edge_begin(&other, (const void *)from->members, KW_U64(envelope), 0);
+		begun = &other;
+	}
+	return kw_is_edge(skb, envelope, begun) ? 0 : KW_ENVELOPE_REFUSAL_EDGE;
+}
+
 /* Whether whoever sent a packet had the keys, and a client's rights: 0, or why it is refused. */
 static __always_inline int kw_prove(struct __sk_buff *skb, const struct kw_packet *p,
 				    const struct kw_period_keys *from)
 {
-	const struct kw_envelope *envelope = kw_envelope(p);
-	__u64 pass, at, head = KW_U64(envelope);
-	struct kw_peer *place;
-	int why;
+	int why = kw_envelope(p)->kind == KW_ENVELOPE_KIND_MEMBER ? kw_is_member(skb, p, from) :
+								     kw_is_client(skb, p, from);
 
-	if (envelope->kind == KW_ENVELOPE_KIND_MEMBER) {
-		const __u64 *key = (const void *)from->members;
-
-		if (kw_edge_of(skb, envelope, head, key, 0) != envelope->edge)
-			return KW_ENVELOPE_REFUSAL_EDGE;
-	} else {
-		pass = kw_pass_of(p->kw);
-		at = kw_at(p->ip->saddr, p->udp->source);
-		place = kw_peer_place(pass, at, from->serial);
-		if (!place)
-			return KW_ENVELOPE_REFUSAL_EDGE;
-		if (!kw_is_peer(place, pass, at, from->serial) || !place->cookie ||
-		    kw_edge_of(skb, envelope, head, place->key, place->cookie) !=
-			    envelope->edge) {
-			why = skb ? kw_meet_many(skb, p->eth, from, place) :
-				    kw_meet_one(p->eth, from, place);
-			if (why)
-				return why;
-		}
-	}
+	if (why)
+		return why;
 	return kw_is_right(p->kw) ? 0 : KW_ENVELOPE_REFUSAL_RIGHT;
 }
 
@@ -153,13 +180,13 @@ static __always_inline bool kw_answer(const struct kw_packet *p, struct kw_answe
 
 	if (!from)
 		return false;
-	kw_derive_peer(&client, from, kw_pass_of(p->kw), 0);
+	kw_derive_peer(&client, from, kw_pass_of(p->kw), 0, 0);
 	to->cookie = kw_cookie(from, p->ip->saddr, p->udp->source);
 	to->head = kw_head(KW_ENVELOPE_KIND_COOKIE, from->byte, KW_U32((void *)&p->kw->seq + 4));
 	s = kw_sip(client.key[0], client.key[1]);
 	kw_sip13_word(&s, to->head);
-	kw_sip13_word(&s, to->cookie);
 	kw_sip13_word(&s, 0);
+	kw_sip13_word(&s, to->cookie);
 	to->edge = bpf_cpu_to_be64(kw_sip13_end(&s, KW_ENVELOPE_LEN));
 	return true;
 }
@@ -299,16 +326,16 @@ static __always_inline int kw_unsound(__u32 why)
 	return TC_ACT_SHOT;
 }
 
-/* The key of a client that is sent a reply. */
-static __always_inline const __u64 *kw_key_of_client(const struct kw_packet *p,
-						     const struct kw_period_keys *from)
+/* How the hash of a reply to a client begins. */
+static __always_inline const struct kw_sip *kw_begun_for(const struct kw_packet *p,
+							 const struct kw_period_keys *from)
 {
 	__u64 pass = kw_pass_of(p->kw), at = kw_at(p->ip->daddr, p->udp->dest);
 	struct kw_peer *client = kw_peer_place(pass, at, from->serial);
 
 	if (client && !kw_is_peer(client, pass, at, from->serial))
-		kw_derive_peer(client, from, pass, at);
-	return client ? client->key : NULL;
+		kw_derive_peer(client, from, pass, at, 0);
+	return client ? &client->reply : NULL;
 }
 
 /* Seals a packet that is about to be sent to one. */
@@ -316,32 +343,48 @@ static __always_inline void kw_seal(const struct kw_packet *p)
 {
 	const struct kw_period_keys *from = kw_key_set();
 	struct kw_envelope *envelope = kw_envelope(p);
-	const __u64 *key = (const void *)from->members;
+	const struct kw_sip *begun = (const void *)from->begun;
 	__u8 kind = KW_ENVELOPE_KIND_MEMBER;
-	__u64 head;
 
 	/* Requests go to members, whose tables and ring are the same. */
 	if (p->kw->op & 0x80 && !kw_is_of_ring(p->ip->daddr, p->udp->dest)) {
 		kind = KW_ENVELOPE_KIND_REPLY;
-		key = kw_key_of_client(p, from);
-		if (!key)
+		begun = kw_begun_for(p, from);
+		if (!begun)
 			return;
 	}
-	head = kw_head(kind, from->byte, 0);
-	KW_U64(envelope) = head;
-	KW_U64(&envelope->edge) = kw_edge(envelope, head, key[0], key[1], 0);
+	KW_U64(envelope) = kw_head(kind, from->byte, 0);
+	KW_U64(&envelope->edge) = kw_edge(envelope, begun, KW_EDGE_LEN);
 }
 
-/* Seals a part of a request. */
-static __always_inline void kw_seal_part(struct __sk_buff *skb, const struct kw_packet *p)
-{
-	const struct kw_period_keys *from = kw_key_set();
-	const __u64 *key = (const void *)from->members;
-	struct kw_envelope *envelope = kw_envelope(p);
-	__u64 head = kw_head(KW_ENVELOPE_KIND_MEMBER, from->byte, 0);
+/* How the parts of a request are sealed, whose slots are the same. */
+struct kw_seal {
+	__u64		head;
+	struct kw_sip	begun;
+};
 
-	KW_U64(envelope) = head;
-	KW_U64(&envelope->edge) = kw_edge_many(skb, head, key[0], key[1], 0);
+/* Begins to seal them: 0 if that could be done. */
+static __always_inline int kw_seal_parts(struct __sk_buff *skb, struct kw_seal *seal)
+{
+	const struct kw_header *kw = (void *)(long)skb->data + KW_PACKET_AT;
+	const struct kw_period_keys *from = kw_key_set();
+
+	if ((void *)(kw + 1) > (void *)(long)skb->data_end)
+		return -1;
+	seal->head = kw_head(KW_ENVELOPE_KIND_MEMBER, from->byte, 0);
+	seal->begun = *(const struct kw_sip *)from->begun;
+	return kw_slots(kw) ? kw_edge_slots(skb, &seal->begun) : 0;
+}
+
+/* Seals one of them. */
+static __always_inline void kw_seal_part(const struct kw_packet *p, const struct kw_seal *seal)
+{
+	struct kw_envelope *envelope = kw_envelope(p);
+	__u32 slots = kw_slots(p->kw);
+
+	KW_U64(envelope) = seal->head;
+	KW_U64(&envelope->edge) =
+		kw_edge(envelope, &seal->begun, KW_EDGE_LEN + slots * KW_MGET_SLOT_LEN);
 }
 
 #endif /* KEYWAY_SEALED_H */

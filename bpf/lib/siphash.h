@@ -19,19 +19,48 @@ struct kw_sip {
 	__u64 v0, v1, v2, v3;
 };
 
-#define KW_ROTATED(word, by)	((word) << (by) | (word) >> (64 - (by)))
-
+/*
+ * A round, written out: the compiler would copy one register in four once more. What is rotated is
+ * copied, shifted both ways and put together.
+ */
 static __always_inline void kw_sip_round(struct kw_sip *s)
 {
-	s->v0 += s->v1;
-	s->v2 += s->v3;
-	s->v1 = KW_ROTATED(s->v1, 13) ^ s->v0;
-	s->v3 = KW_ROTATED(s->v3, 16) ^ s->v2;
-	s->v0 = KW_ROTATED(s->v0, 32) + s->v3;
-	s->v2 += s->v1;
-	s->v3 = KW_ROTATED(s->v3, 21) ^ s->v0;
-	s->v1 = KW_ROTATED(s->v1, 17) ^ s->v2;
-	s->v2 = KW_ROTATED(s->v2, 32);
+	__u64 copy;
+
+	asm("%[v0] += %[v1]\n\t"
+	    "%[v2] += %[v3]\n\t"
+	    "%[copy] = %[v1]\n\t"
+	    "%[copy] >>= 51\n\t"
+	    "%[v1] <<= 13\n\t"
+	    "%[v1] |= %[copy]\n\t"
+	    "%[v1] ^= %[v0]\n\t"
+	    "%[copy] = %[v3]\n\t"
+	    "%[copy] >>= 48\n\t"
+	    "%[v3] <<= 16\n\t"
+	    "%[v3] |= %[copy]\n\t"
+	    "%[v3] ^= %[v2]\n\t"
+	    "%[copy] = %[v0]\n\t"
+	    "%[copy] >>= 32\n\t"
+	    "%[v0] <<= 32\n\t"
+	    "%[v0] |= %[copy]\n\t"
+	    "%[v0] += %[v3]\n\t"
+	    "%[v2] += %[v1]\n\t"
+	    "%[copy] = %[v3]\n\t"
+	    "%[copy] >>= 43\n\t"
+	    "%[v3] <<= 21\n\t"
+	    "%[v3] |= %[copy]\n\t"
+	    "%[v3] ^= %[v0]\n\t"
+	    "%[copy] = %[v1]\n\t"
+	    "%[copy] >>= 47\n\t"
+	    "%[v1] <<= 17\n\t"
+	    "%[v1] |= %[copy]\n\t"
+	    "%[v1] ^= %[v2]\n\t"
+	    "%[copy] = %[v2]\n\t"
+	    "%[copy] >>= 32\n\t"
+	    "%[v2] <<= 32\n\t"
+	    "%[v2] |= %[copy]"
+	    : [v0] "+r"(s->v0), [v1] "+r"(s->v1), [v2] "+r"(s->v2), [v3] "+r"(s->v3),
+	      [copy] "=&r"(copy));
 }
 
 static __always_inline struct kw_sip kw_sip(__u64 key0, __u64 key1)

@@ -18,7 +18,7 @@ fn main() {
     // Set by the build of libbpf, whose helpers' declarations these are.
     let libbpf = env::var("DEP_BPF_INCLUDE").expect("libbpf-sys says where its headers are");
     println!("cargo::rerun-if-changed={}", root.display());
-    for program in ["switch", "sealed", "bench", "faults", "sink"] {
+    for program in ["switch", "sealed", "bench", "sealed_bench", "faults", "sink"] {
         compile(&root, program, &libbpf, &out);
     }
 }
@@ -50,7 +50,7 @@ fn definitions(program: &str) -> Vec<String> {
     use benches::program::addresses::{
         APART, CACHED_KEYS, CLIENT, HOT_KEYS, NODES, NODES_NET, NODES_PORT, SCATTER, VALUE_AT,
     };
-    if program != "bench" {
+    if !program.ends_with("bench") {
         return Vec::new();
     }
     let [a, b] = NODES_NET;

@@ -15,16 +15,19 @@ const REPLY_END_AT: usize = 60;
 /// The edge tag: says who sent a datagram. It covers the envelope's first bytes, the end tag, the
 /// cookie (0 if there is none), and of the packet whatever switches look at: the header, and the
 /// slots of an MGET. Of what is between a switch and a cache it covers all.
+///
+/// What is the same in many packets comes first, so that a program can keep how far it was with it:
+/// the envelope's first bytes and the cookie under one key, and the slots in all parts of an MGET.
 #[must_use]
 pub fn edge_tag(key: Key, head: [u8; HEAD_LEN], end: u64, cookie: u64, packet: &[u8]) -> u64 {
-    let mut before = [0; 3 * HEAD_LEN];
-    let words = before.as_chunks_mut::<HEAD_LEN>().0;
-    for (place, word) in words.iter_mut().zip([head, end.to_be_bytes(), cookie.to_be_bytes()]) {
-        *place = word;
-    }
+    let covered = packet.get(..edge_len(packet)).unwrap_or(packet);
+    let (header, behind) = covered.split_at_checked(HEADER_LEN).unwrap_or((covered, &[]));
     let mut hasher = SipHasher13::new_with_key(&key.0);
-    hasher.write(&before);
-    hasher.write(packet.get(..edge_len(packet)).unwrap_or(packet));
+    hasher.write(&head);
+    hasher.write(&cookie.to_be_bytes());
+    hasher.write(behind);
+    hasher.write(&end.to_be_bytes());
+    hasher.write(header);
     hasher.finish()
 }
 

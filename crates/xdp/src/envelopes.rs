@@ -10,6 +10,7 @@ use envelope::{Allowed, Counts, EdgeKeys, KeySet, RightsTable, Ring};
 use libbpf_rs::MapHandle;
 use machine::Instant;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use wire::EnvelopeRefusal;
 
 /// The maps of a sealed program, and what is in them.
@@ -22,25 +23,18 @@ pub(crate) struct Envelopes {
     classes: MapHandle,
     class_keyspaces: MapHandle,
     refusals: MapHandle,
-    sets: KeySets,
+    program: Arc<Program>,
+    /// Keys that there have been so far.
+    serial: u64,
     members: BTreeSet<[u8; Source::LEN]>,
     /// What classes may do in keyspaces in which they have rights of their own.
     spaces: BTreeMap<[u8; ClassKeyspace::LEN], u32>,
 }
 
-/// The value of the map `.data.keys`.
-#[derive(Clone, Debug, Default)]
-struct KeySets {
-    of: [[PeriodKeys; PERIODS]; 2],
-    active: u64,
-    /// Keys that there have been so far.
-    serial: u64,
-}
-
 /// Periods whose keys there are.
 const PERIODS: usize = 3;
-/// Bytes of the map `.data.keys`.
-const KEYS_LEN: usize = 2 * PERIODS * PeriodKeys::LEN + size_of::<u64>();
+/// Bytes of one of the two sets of keys in the map `.data.keys`. Behind them is which is active.
+const SET_LEN: usize = PERIODS * PeriodKeys::LEN;
 /// Classes that rights are known of: all that passes can have.
 const CLASSES: usize = envelope::PassNumber::CLASSES as usize;
 
@@ -51,53 +45,8 @@ const MAY_SCAN: u8 = 1 << 2;
 const IS_CLASS: u8 = 1 << 3;
 const HAS_SPACES: u8 = 1 << 4;
 
-impl KeySets {
-    /// Puts a set beside the one that is active.
-    fn put(&mut self, set: &KeySet) {
-        let present = self.of.get(self.place(0)).copied().unwrap_or_default();
-        // The present period is looked for first. Without its keys there are none.
-        let others = || set.periods.iter().filter(|it| it.period != set.current);
-        let ordered = set.current().into_iter().flat_map(|it| std::iter::once(it).chain(others()));
-        let mut next = [PeriodKeys::default(); PERIODS];
-        for (place, keys) in next.iter_mut().zip(ordered) {
-            let EdgeKeys { clients, members, cookies } = EdgeKeys::of(keys);
-            let (clients, members, cookies) = (clients.0, members.0, cookies.0.0);
-            let made =
-                PeriodKeys { serial: 0, clients, members, cookies, byte: keys.period.byte() };
-            // What is known of clients under the same keys stays known.
-            let same = present.iter().find(|it| PeriodKeys { serial: 0, ..**it } == made);
-            let serial = same.map_or_else(
-                || {
-                    self.serial += 1;
-                    self.serial
-                },
-                |same| same.serial,
-            );
-            *place = PeriodKeys { serial, ..made };
-        }
-        let other = self.place(1);
-        if let Some(place) = self.of.get_mut(other) {
-            *place = next;
-        }
-    }
-
-    /// Where the active set is (0), or the other one (1).
-    fn place(&self, further: u64) -> usize {
-        usize::from((self.active + further) & 1 != 0)
-    }
-
-    fn to_bytes(&self) -> [u8; KEYS_LEN] {
-        let mut out = [0; KEYS_LEN];
-        for (place, keys) in self.of.as_flattened().iter().enumerate() {
-            bytes::put(&mut out, place * PeriodKeys::LEN, &keys.to_bytes());
-        }
-        bytes::put(&mut out, KEYS_LEN - size_of::<u64>(), &self.active.to_ne_bytes());
-        out
-    }
-}
-
 impl Envelopes {
-    pub(crate) fn new(program: &Program) -> Self {
+    pub(crate) fn new(program: &Arc<Program>) -> Self {
         let map = |name| program.map(name);
         Self {
             keys: map(".data.keys"),
@@ -107,7 +56,8 @@ impl Envelopes {
             classes: map(".data.classes"),
             class_keyspaces: map("class_keyspaces"),
             refusals: map("refusals"),
-            sets: KeySets::default(),
+            program: Arc::clone(program),
+            serial: 0,
             members: BTreeSet::new(),
             spaces: BTreeMap::new(),
         }
@@ -117,17 +67,39 @@ impl Envelopes {
     /// program looks at, and a set that was looked at is written only after all that did have
     /// ended.
     fn set_keys(&mut self, set: &KeySet) -> Result<(), Error> {
-        let mut sets = self.sets.clone();
-        sets.put(set);
-        self.write_keys(&sets)?;
-        sets.active += 1;
-        self.write_keys(&sets)?;
-        self.sets = sets;
+        let mut value = maps::one(&self.keys)?;
+        let is_active = |value: &[u8], place| bytes::get(value, 2 * SET_LEN) == Some([place]);
+        let (present, other) = if is_active(&value, 0) { (0, SET_LEN) } else { (SET_LEN, 0) };
+        let present: Vec<PeriodKeys> = (0..PERIODS)
+            .filter_map(|it| PeriodKeys::from_bytes(value.get(present + it * PeriodKeys::LEN..)?))
+            .collect();
+        // The present period is looked for first. Without its keys there are none.
+        let others = || set.periods.iter().filter(|it| it.period != set.current);
+        let ordered = set.current().into_iter().flat_map(|it| std::iter::once(it).chain(others()));
+        bytes::put(&mut value, other, &[0; SET_LEN]);
+        for (place, keys) in ordered.take(PERIODS).enumerate() {
+            let next = self.numbered(&present, keys);
+            bytes::put(&mut value, other + place * PeriodKeys::LEN, &next.to_bytes());
+        }
+        maps::put(&self.keys, &0_u32.to_ne_bytes(), &value)?;
+        self.program.turn()?;
         maps::pause(&self.pauses)
     }
 
-    fn write_keys(&self, sets: &KeySets) -> Result<(), Error> {
-        maps::put(&self.keys, &0_u32.to_ne_bytes(), &sets.to_bytes())
+    /// A period's keys as the program uses them. What it knows of clients under the same keys it
+    /// goes on to know.
+    fn numbered(&mut self, present: &[PeriodKeys], keys: &envelope::PeriodKeys) -> PeriodKeys {
+        let EdgeKeys { clients, members, cookies } = EdgeKeys::of(keys);
+        let (clients, members, cookies) = (clients.0, members.0, cookies.0.0);
+        let (byte, begun) = (keys.period.byte(), [0; 4]);
+        let next = PeriodKeys { serial: 0, clients, members, cookies, begun, byte };
+        let is_same = |it: &&PeriodKeys| PeriodKeys { serial: 0, begun, ..**it } == next;
+        let known = present.iter().find(is_same).map(|it| it.serial).filter(|it| *it != 0);
+        let serial = known.unwrap_or_else(|| {
+            self.serial += 1;
+            self.serial
+        });
+        PeriodKeys { serial, ..next }
     }
 
     /// Members that are new come before those that are gone go.

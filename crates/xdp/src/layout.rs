@@ -1226,8 +1226,9 @@ impl Report {
 }
 
 /// The edge keys of a period: a number that no other keys of this program have (0: there are none
-/// here), the key that those of clients follow from, that of the members, that of cookies, and the
-/// byte by which envelopes name the period.
+/// here), the key that those of clients follow from, that of the members, that of cookies, the
+/// state of a hash under the key of the members after the first words of their envelopes, which the
+/// program sets, and the byte by which envelopes name the period.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PeriodKeys {
     /// 8 bytes, as the machine has it.
@@ -1238,18 +1239,20 @@ pub struct PeriodKeys {
     pub members: [u8; 16],
     /// 16 times 1 bytes, as the machine has it.
     pub cookies: [u8; 16],
+    /// 4 times 8 bytes, as the machine has it.
+    pub begun: [u64; 4],
     /// 1 bytes, as the machine has it.
     pub byte: u8,
 }
 
 impl PeriodKeys {
     /// Bytes in the map.
-    pub const LEN: usize = 64;
+    pub const LEN: usize = 96;
 
     /// The bytes of the map's value.
     #[must_use]
-    pub fn to_bytes(&self) -> [u8; 64] {
-        let mut out = [0; 64];
+    pub fn to_bytes(&self) -> [u8; 96] {
+        let mut out = [0; 96];
         let mut at = 0;
         crate::bytes::put(&mut out, at, &self.serial.to_ne_bytes());
         at += 8;
@@ -1259,6 +1262,10 @@ impl PeriodKeys {
         at += 16;
         crate::bytes::put(&mut out, at, &self.cookies);
         at += 16;
+        for (i, one) in self.begun.iter().enumerate() {
+            crate::bytes::put(&mut out, at + 8 * i, &one.to_ne_bytes());
+        }
+        at += 32;
         crate::bytes::put(&mut out, at, &self.byte.to_ne_bytes());
         at += 1;
         at += 7;
@@ -1274,7 +1281,15 @@ impl PeriodKeys {
             clients: crate::bytes::get(bytes, 8)?,
             members: crate::bytes::get(bytes, 24)?,
             cookies: crate::bytes::get(bytes, 40)?,
-            byte: u8::from_ne_bytes(crate::bytes::get(bytes, 56)?),
+            begun: {
+                let mut all = [0; 4];
+                for (i, one) in all.iter_mut().enumerate() {
+                    let bytes = crate::bytes::get(bytes, 56 + 8 * i)?;
+                    *one = u64::from_ne_bytes(bytes);
+                }
+                all
+            },
+            byte: u8::from_ne_bytes(crate::bytes::get(bytes, 88)?),
         })
     }
 }

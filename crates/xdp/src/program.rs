@@ -78,6 +78,8 @@ static SWITCH: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/switch.bpf.o"))
 static SEALED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/sealed.bpf.o"));
 /// `bpf/bench.bpf.c`, compiled: the same with programs that call it again and again.
 static BENCH: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/bench.bpf.o"));
+/// `bpf/sealed_bench.bpf.c`, compiled.
+static SEALED_BENCH: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/sealed_bench.bpf.o"));
 
 impl Program {
     /// Loads the switch for a service address; it is attached to nothing yet. With `maps` it
@@ -136,6 +138,15 @@ impl Program {
     /// As [`load`](Self::load).
     pub fn load_bench(service: SocketAddrV4) -> Result<Self, Error> {
         Self::load_object((BENCH, Kind::Plain), service, None)
+    }
+
+    /// Loads the switch that sees packets in envelopes, and the programs that measure it.
+    ///
+    /// # Errors
+    ///
+    /// As [`load`](Self::load).
+    pub fn load_sealed_bench(service: SocketAddrV4) -> Result<Self, Error> {
+        Self::load_object((SEALED_BENCH, Kind::Sealed), service, None)
     }
 
     fn load_object(
@@ -301,6 +312,13 @@ impl Program {
     pub(crate) fn resettle(&self, change: &HotChange) -> Result<(), Error> {
         let found = self.call("resettle", &mut change.to_bytes())?;
         assert_eq!(found, 0, "nobody else takes keys out");
+        Ok(())
+    }
+
+    /// Makes the keys of envelopes active that were written beside those that are.
+    pub(crate) fn turn(&self) -> Result<(), Error> {
+        let turned = self.call("turn", &mut [0; 8])?;
+        assert_eq!(turned, 0, "it always is");
         Ok(())
     }
 

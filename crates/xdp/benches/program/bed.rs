@@ -3,7 +3,9 @@
 
 use crate::addresses::{CACHED_KEYS, CLIENT, HOT_KEYS, NODES_PORT, VALUE_AT};
 use crate::cases::{self, Of, SERVICE};
+use crate::sealers;
 use cluster::{Incarnation, Lease, SwitchControl as _};
+use envelope::ENVELOPE_LEN;
 use machine::Outbox;
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;
@@ -14,7 +16,7 @@ use std::time::{Duration, Instant};
 use switch::Pipeline;
 use testkit::frame::{self, Addresses, HEADERS};
 use testkit::wires::{Room, ip};
-use wire::{Fields as _, HEADER_LEN, Op, Revision};
+use wire::{Fields as _, HEADER_LEN, MgetSlotBody, Op, Revision};
 use xdp::Sink;
 use xdp::{Plane, Program};
 
@@ -28,10 +30,12 @@ const LIVE_ROUNDS: usize = 7;
 /// `XDP_REDIRECT`.
 const REDIRECT: u32 = 4;
 
+/// Bytes of the clock in a packet.
+const CLOCK_LEN: usize = 16;
 /// Where a header has its client.
 const CLIENT_AT: usize = 100;
 
-type OwnPlane = Plane<fn() -> machine::Instant>;
+pub(crate) type OwnPlane = Plane<fn() -> machine::Instant>;
 
 /// The loaded programs and their surroundings.
 pub(crate) struct Bed {
@@ -40,6 +44,8 @@ pub(crate) struct Bed {
     behind: Pipeline,
     ifindex: u32,
     revision: u64,
+    /// Whether packets are in envelopes.
+    sealed: bool,
     room: Room,
 }
 
@@ -54,9 +60,7 @@ pub(crate) struct Task {
 
 impl Task {
     pub(crate) fn new(program: &'static str, datagram: &[u8], runs: u32) -> Self {
-        let to = (*SERVICE.ip(), SERVICE.port());
-        let addresses = Addresses { dmac: OWN, smac: GATEWAY, from: CLIENT, to };
-        let mut frame = frame::build(&addresses, datagram);
+        let mut frame = framed(datagram);
         let (_, header) = frame.split_first_chunk_mut::<HEADERS>().expect("it has headers");
         let header = header.first_chunk_mut::<HEADER_LEN>().expect("a whole datagram");
         // bpf/bench.bpf.c times the runs after the first; it does not mind the order of bytes.
@@ -67,6 +71,32 @@ impl Task {
         let clock_at = if delegates { HEADER_LEN + VALUE_AT as usize } else { CLIENT_AT };
         Self { program, frame, runs, time_at: HEADERS + clock_at + size_of::<u64>() }
     }
+
+    /// The same in an envelope, which the program makes.
+    pub(crate) fn sealed(program: &'static str, packet: &[u8], runs: u32) -> Self {
+        let datagram = [&[0; ENVELOPE_LEN][..], packet].concat();
+        let mut frame = framed(&datagram);
+        let (_, packet) = frame.split_at_mut(HEADERS + ENVELOPE_LEN);
+        let header = packet.first_chunk_mut::<HEADER_LEN>().expect("a whole packet");
+        header.set_tag(runs.swap_bytes());
+        header.set_client(sealers::CLIENT);
+        // Behind what the tags cover.
+        let clock_at = match Op::from_wire(header.op()) {
+            Some(Op::Put) => VALUE_AT as usize,
+            Some(Op::Mget) => usize::from(header.count()) * (MgetSlotBody::LEN + size_of::<u16>()),
+            _ => 0,
+        };
+        let clock = packet.get_mut(HEADER_LEN + clock_at..).expect("it has a body");
+        clock.first_chunk_mut::<CLOCK_LEN>().expect("it has room").fill(0);
+        let time_at = HEADERS + ENVELOPE_LEN + HEADER_LEN + clock_at + size_of::<u64>();
+        Self { program, frame, runs, time_at }
+    }
+}
+
+fn framed(datagram: &[u8]) -> Vec<u8> {
+    let to = (*SERVICE.ip(), SERVICE.port());
+    let addresses = Addresses { dmac: OWN, smac: GATEWAY, from: CLIENT, to };
+    frame::build(&addresses, datagram)
 }
 
 impl Bed {
@@ -75,13 +105,19 @@ impl Bed {
         // Nobody listens: what is really sent is dropped as early as it can be.
         room.run(|| ip("link set far down"));
         let ifindex = nix::net::if_::if_nametoindex("near").map_err(|e| e.to_string())?;
-        let (plane, behind) = load(ifindex).map_err(|e| e.to_string())?;
-        Ok(Self { plane, behind, ifindex, revision: 0, room })
+        let (plane, behind) = load(ifindex, false).map_err(|e| e.to_string())?;
+        Ok(Self { plane, behind, ifindex, revision: 0, sealed: false, room })
+    }
+
+    /// From the next load on, packets are in envelopes.
+    pub(crate) fn seal(&mut self) {
+        self.sealed = true;
     }
 
     /// Loads the programs again: where the kernel puts them changes a nanosecond or two.
     pub(crate) fn load_again(&mut self) {
-        (self.plane, self.behind) = load(self.ifindex).expect("it was loaded before");
+        let loaded = load(self.ifindex, self.sealed);
+        (self.plane, self.behind) = loaded.expect("it was loaded before");
     }
 
     pub(crate) fn instructions(&self) -> Vec<(String, u32)> {
@@ -92,6 +128,7 @@ impl Bed {
     pub(crate) fn install(&mut self, partitions: u32, nodes: u16) {
         self.revision += 1;
         let tables = cases::tables(self.revision, partitions, nodes);
+        sealers::install(&mut self.plane, &tables).expect("the kernel takes keys");
         self.plane.install(&tables).expect("sound tables");
         for node in &tables.nodes {
             let way = self.plane.set_way(node.id, self.ifindex, [GATEWAY, OWN]);
@@ -212,9 +249,10 @@ impl Bed {
     }
 }
 
-fn load(ifindex: u32) -> Result<(OwnPlane, Pipeline), xdp::Error> {
+fn load(ifindex: u32, sealed: bool) -> Result<(OwnPlane, Pipeline), xdp::Error> {
     let clock = (|| NOW) as fn() -> machine::Instant;
-    let program = Program::load_bench(SERVICE)?;
+    let program =
+        if sealed { Program::load_sealed_bench(SERVICE)? } else { Program::load_bench(SERVICE)? };
     let mut plane = Plane::with_program(program, SERVICE, INCARNATION, clock)?;
     plane.pretend_port(ifindex)?;
     plane.renew(

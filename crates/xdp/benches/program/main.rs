@@ -1,5 +1,6 @@
 //! Nanoseconds per packet of the programs in the kernel, and packets per second of one core:
-//! `cargo bench -p keyway-xdp --bench program [-- --json]`. As root.
+//! `cargo bench -p keyway-xdp --bench program [-- --json] [-- --envelopes]`. As root. With the
+//! second only what envelopes cost.
 //!
 //! The kernel runs a program many times on one packet (`BPF_PROG_TEST_RUN`). Each time the packet
 //! is first made as it came, with another match value, which is measured by itself and taken off.
@@ -9,6 +10,7 @@ mod addresses;
 mod bed;
 mod cases;
 mod report;
+mod sealers;
 
 use addresses::{CACHED_KEYS, HOT_KEYS, NODES};
 use bed::{Bed, Task};
@@ -42,6 +44,12 @@ fn main() {
             &json!({ "group": "verifier", "program": program, "instructions": instructions }),
         );
     }
+    if std::env::args().any(|argument| argument == "--envelopes") {
+        for partitions in [128, 4096] {
+            singles(report, &mut bed, partitions);
+        }
+        return with_envelopes(report, &mut bed);
+    }
     for partitions in [128, 4096] {
         singles(report, &mut bed, partitions);
         with_hot_keys(report, &mut bed, partitions);
@@ -51,6 +59,66 @@ fn main() {
     bed.load_again();
     many(report, &mut bed);
     live(report, &mut bed);
+    with_envelopes(report, &mut bed);
+}
+
+/// The same in envelopes.
+fn with_envelopes(report: Report, bed: &mut Bed) {
+    bed.seal();
+    for partitions in [128, 4096] {
+        let of = Of::Nothing;
+        let (get, put, reply) = (cases::get(of), cases::put(of), cases::reply(of));
+        let task = |program, packet: &[u8]| Task::sealed(program, packet, RUNS);
+        let tasks = [
+            task("only_anew", &get),
+            task("anew_least", &get),
+            task("anew_one", &get),
+            task("only_anew", &put),
+            task("anew_one", &put),
+            task("only_anew", &reply),
+            task("anew_one", &reply),
+        ];
+        let rows = [
+            ("packet made anew and sealed", 0, None),
+            ("least: rewrite, redirect", 1, Some(0)),
+            ("GET", 2, Some(0)),
+            ("PUT", 4, Some(3)),
+            ("reply", 6, Some(5)),
+        ];
+        report.text(&format!("{partitions} partitions, in envelopes"));
+        measure(report, bed, ("sealed", partitions), &tasks, &rows, |_| ());
+    }
+    sealed_many(report, bed);
+}
+
+/// MGETs in envelopes.
+fn sealed_many(report: Report, bed: &mut Bed) {
+    bed.load_again();
+    report.text("in envelopes: keys  nodes  parts   ns raw   ns net   net per key");
+    for nodes in [1, 4, 16] {
+        bed.install(128, nodes);
+        for keys in [8, 32] {
+            let mget = cases::mget(keys);
+            let task = |program| Task::sealed(program, &mget, RUNS_OF_MANY);
+            let before = bed.emitted();
+            let [anew, whole] =
+                bed.time(&[task("only_anew_many"), task("anew_many_parts")], ROUNDS);
+            let runs = ROUNDS as f64 * f64::from(RUNS_OF_MANY);
+            let parts = (bed.emitted() - before) as f64 / runs;
+            let net = whole - anew;
+            report.row(
+                &format!(
+                    "{keys:>18} {nodes:>6} {parts:>6.2} {whole:>8.0} {net:>8.0} {:>13.1}",
+                    net / f64::from(keys)
+                ),
+                &json!({
+                    "group": "sealed mget", "partitions": 128, "keys": keys, "nodes": nodes,
+                    "parts": parts, "ns_raw": whole, "ns": net,
+                }),
+            );
+        }
+    }
+    report.text("");
 }
 
 /// Frames that really flow.
