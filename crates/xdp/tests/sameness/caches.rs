@@ -3,6 +3,7 @@
 
 use crate::fresh::Fresh;
 use crate::hot::{INCARNATION, addr};
+use crate::sealed::ready as ready_sealed;
 use crate::stand::{OWN, Outcome, Stand, Switch, ready};
 use crate::untouched::CLIENT;
 use cluster::{
@@ -42,7 +43,10 @@ struct Both<'s> {
 
 impl<'s> Both<'s> {
     fn new(stand: &'s Stand, program: impl Into<Arc<Program>>) -> Self {
-        let switch = stand.switch(program, true);
+        Self::of(stand.switch(program, true))
+    }
+
+    fn of(switch: Switch<'s>) -> Self {
         let directory = switch.plane.kernel_directory().unwrap();
         let mut both = Self {
             switch,
@@ -71,7 +75,10 @@ impl<'s> Both<'s> {
     /// What the kernel, or the socket behind it, sends for a datagram, which is what the switch in
     /// user space sends.
     fn process(&mut self, from: Endpoint, bytes: &[u8]) -> Vec<Sent> {
-        let sent = match self.switch.process(from, bytes) {
+        // What the program does not open, the sockets do.
+        let opened = self.switch.takes(from, bytes);
+        let outcome = if opened { self.switch.process(from, bytes) } else { Outcome::Left };
+        let sent = match outcome {
             Outcome::Dealt(sent) => sent,
             Outcome::Left => in_user_space(&mut self.behind, self.now, from, bytes),
         };
@@ -411,12 +418,21 @@ const DATAGRAMS: usize = 1_000;
 #[test]
 fn datagrams_at_random_of_and_around_caches() {
     let Some((stand, program)) = ready("caches at random in the kernel") else { return };
-    let mut both = Both::new(&stand, program);
+    at_random(Both::new(&stand, program), TABLES);
+}
+
+#[test]
+fn datagrams_in_envelopes_of_and_around_caches() {
+    let Some((stand, program)) = ready_sealed("caches in envelopes") else { return };
+    at_random(Both::of(stand.sealed_switch(program)), TABLES / 5);
+}
+
+fn at_random(mut both: Both<'_>, tables_in_all: u64) {
     let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &[12; 32]);
     let mut runner = TestRunner::new_with_rng(Config::default(), rng);
     let mut dice = Rng::new(12);
     let mut streams = [(CACHE, 1, 0), (OTHER, 1, 0)];
-    for revision in 1..=TABLES {
+    for revision in 1..=tables_in_all {
         let mut tables = any_tables().new_tree(&mut runner).unwrap().current();
         (tables.revision, tables.active) = (Revision::new(revision), revision % 20 != 0);
         let there = [CACHE, OTHER].into_iter().filter(|_| dice.chance(3, 4));
@@ -438,12 +454,13 @@ fn datagrams_at_random_of_and_around_caches() {
             } else {
                 drawn(&mut dice, &mut streams)
             };
+            let bytes = both.switch.named(bytes);
             both.process(from, &bytes);
         }
     }
     let cached = both.have_counted();
     println!("{cached} reads went to caches");
-    assert!(cached > TABLES * 50);
+    assert!(cached > tables_in_all * 50);
 }
 
 const OP_AT: usize = 92;

@@ -2,6 +2,7 @@
 //! it was free to, and what becomes of the directory when things change.
 
 use crate::delegations::delegated;
+use crate::sealed::ready as ready_sealed;
 use crate::stand::{Outcome, Stand, Switch, ready};
 use crate::untouched::{CLIENT, tables};
 use cluster::{
@@ -63,20 +64,22 @@ fn install(model: &mut Model, tables: &SwitchTables) {
 }
 
 /// Many writes went under delegations, and many copies of them.
-fn has_delegated_enough(model: &Model) {
+fn has_delegated_enough(model: &Model, tables: u64) {
     let delegated = &model.counts.delegated;
     println!("delegated writes, by their grants: {delegated:?}");
-    assert!(delegated["new"] > TABLES && delegated["again"] > TABLES);
+    assert!(delegated["new"] > tables && delegated["again"] > tables);
     println!("replies of versions that were never given out: {}", model.counts.doubted);
-    assert!(model.counts.doubted > TABLES);
+    assert!(model.counts.doubted > tables);
 }
 
 /// What the programs send for a datagram, which has to be what the model sends. If it tells of
 /// nodes that have not shown, what shows them comes first; it is left out if that does not.
 fn agree(switch: &Switch<'_>, model: &mut Model, from: Endpoint, bytes: Vec<u8>) -> Vec<Sent> {
+    let bytes = switch.named(bytes);
     let shows = model.unclear(&bytes);
     let mut sent = Vec::new();
-    for (from, bytes) in shows.into_iter().chain([(from, bytes)]) {
+    let comes = shows.into_iter().chain([(from, bytes)]);
+    for (from, bytes) in comes.filter(|(from, bytes)| switch.takes(*from, bytes)) {
         if model.unclear(&bytes).is_some() {
             return Vec::new();
         }
@@ -133,14 +136,23 @@ fn later(mut order: HotOrder, by: u64) -> HotOrder {
 #[test]
 fn hot_keys_are_what_the_model_says() {
     let Some((stand, program)) = ready("hot keys at random in the kernel") else { return };
-    let mut switch = stand.switch(program, true);
+    at_random(stand.switch(program, true), TABLES);
+}
+
+#[test]
+fn hot_keys_in_envelopes_are_what_the_model_says() {
+    let Some((stand, program)) = ready_sealed("hot keys in envelopes") else { return };
+    at_random(stand.sealed_switch(program), TABLES / 5);
+}
+
+fn at_random(mut switch: Switch<'_>, tables_in_all: u64) {
     let mut model = Model { leased: true, ..Model::default() };
     let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &[8; 32]);
     let mut runner = TestRunner::new_with_rng(Config::default(), rng);
     let mut dice = Rng::new(8);
     let (mut taken, mut orders_in_all, mut spread, mut parts) = (0, 0, 0, 0);
     let mut readers = Readers::default();
-    for revision in 1..=TABLES {
+    for revision in 1..=tables_in_all {
         let mut tables = any_tables().new_tree(&mut runner).unwrap().current();
         tables.revision = Revision::new(revision);
         tables.active = revision % 20 != 0;
@@ -189,15 +201,15 @@ fn hot_keys_are_what_the_model_says() {
         assert_eq!(switch.counts(), model.counts, "revision {revision}");
         spread += model.counts.hot_spread.values().sum::<u64>();
     }
-    has_delegated_enough(&model);
+    has_delegated_enough(&model, tables_in_all);
     println!("{} reads went to nodes that a write was stamped for", readers.asked);
-    assert!(readers.asked > TABLES);
+    assert!(readers.asked > tables_in_all);
     println!(
         "{taken} of {orders_in_all} orders taken; of the last ones {spread} reads were spread; \
          {parts} parts of MGETs with keys for copies"
     );
-    assert!(spread > TABLES && parts > TABLES);
-    assert!(taken > TABLES);
+    assert!(spread > tables_in_all && parts > tables_in_all);
+    assert!(taken > tables_in_all);
 }
 
 /// One key with two readers.

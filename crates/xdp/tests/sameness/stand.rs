@@ -1,6 +1,7 @@
 //! A place to run the programs: a namespace of its own with one interface, whose other end shows
 //! what is really sent.
 
+use crate::wrapped::{Disguise, keys, ring};
 use cluster::{Incarnation, Lease, SwitchControl as _, SwitchTables};
 use machine::Instant;
 use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, recv, socket};
@@ -78,7 +79,15 @@ impl Stand {
                 },
             );
         }
-        Switch { stand: self, plane }
+        Switch { stand: self, plane, disguise: None }
+    }
+
+    /// A switch whose packets are in envelopes, which those who use it see nothing of.
+    pub(crate) fn sealed_switch(&self, program: impl Into<Arc<Program>>) -> Switch<'_> {
+        let mut switch = self.switch(program, true);
+        switch.plane.install_keys(&keys(Disguise::PERIOD)).unwrap();
+        switch.disguise = Some(Disguise::default());
+        switch
     }
 
     /// The next frame that came out at the other end, if there is one within this time.
@@ -113,11 +122,17 @@ fn listen() -> nix::Result<OwnedFd> {
 pub(crate) struct Switch<'s> {
     stand: &'s Stand,
     pub(crate) plane: Plane<fn() -> Instant>,
+    /// Puts packets into envelopes and takes them out.
+    disguise: Option<Disguise>,
 }
 
 impl Switch<'_> {
     /// Installs tables and says how every node and cache with an IPv4 address is reached.
     pub(crate) fn install(&mut self, tables: &SwitchTables) {
+        if let Some(disguise) = &mut self.disguise {
+            disguise.ring = ring(tables);
+            self.plane.install_ring(&disguise.ring).unwrap();
+        }
         self.plane.install(tables).unwrap();
         for node in tables.nodes.iter().filter(|node| frame::v4(node.endpoint).is_some()) {
             let way = [mac(1, node.id.0), OWN];
@@ -131,10 +146,29 @@ impl Switch<'_> {
 
     /// Hands a datagram to the programs, as the driver and tc would.
     pub(crate) fn process(&self, from: Endpoint, datagram: &[u8]) -> Outcome {
-        let Some(from) = frame::v4(from) else { return Outcome::Left };
+        let Some(v4) = frame::v4(from) else { return Outcome::Left };
         let to = (*SERVICE.ip(), SERVICE.port());
-        let whole = frame::build(&Addresses { dmac: OWN, smac: GATEWAY, from, to }, datagram);
-        self.hand(&whole)
+        let framed = |bytes: &[u8]| {
+            frame::build(&Addresses { dmac: OWN, smac: GATEWAY, from: v4, to }, bytes)
+        };
+        let Some(disguise) = &self.disguise else { return self.hand(&framed(datagram)) };
+        match self.hand(&framed(&disguise.wrap(from, datagram))) {
+            Outcome::Dealt(sent) => {
+                let unwrap = |(to, bytes): Sent| (to, disguise.unwrap(to, &bytes, datagram));
+                Outcome::Dealt(sent.into_iter().map(unwrap).collect())
+            }
+            Outcome::Left => Outcome::Left,
+        }
+    }
+
+    /// A read as of a client that has a pass, if packets are in envelopes.
+    pub(crate) fn named(&self, datagram: Vec<u8>) -> Vec<u8> {
+        if self.disguise.is_some() { Disguise::named(datagram) } else { datagram }
+    }
+
+    /// Whether a datagram may come, and is not the socket's, if packets are in envelopes.
+    pub(crate) fn takes(&self, from: Endpoint, datagram: &[u8]) -> bool {
+        self.disguise.as_ref().is_none_or(|it| it.takes(from, datagram))
     }
 
     /// Hands a frame to the programs.
