@@ -12,7 +12,8 @@ use crate::tags::{HEAD_LEN, edge_tag, end_tag, is_under_edge_alone, op_of};
 use crate::{ENVELOPE_LEN, ENVELOPE_MAGIC};
 use hashbrown::HashMap;
 use wire::{
-    Endpoint, EnvelopeBody, EnvelopeKind, EnvelopeRefusal, Fields as _, HEADER_LEN, Header, Op, hop_flag,
+    Endpoint, EnvelopeBody, EnvelopeKind, EnvelopeRefusal, Fields as _, HEADER_LEN, Header, Op,
+    hop_flag,
 };
 
 /// What a member is.

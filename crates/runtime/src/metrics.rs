@@ -7,6 +7,7 @@ use crate::driver::{
     CacheSnapshot, ContentSnapshot, Latency, NodeHandle, NodeSnapshot, ShardSnapshot as Shard,
     SwitchSnapshot,
 };
+use crate::keyring::Keyring;
 use crate::roles::Roles;
 use cluster::{CacheReport, HotCount, Member, NodeId, Resources, Stored, Volume};
 use controller::{CopyStatus, MemberState, PlacementStatus, Status};
@@ -84,18 +85,18 @@ impl Samples {
 
     /// What was not let through by roles of this process that open envelopes.
     fn add_envelopes(&mut self, roles: &Roles) {
-        let switch = roles.switch.iter().map(|it| ("switch".to_owned(), it.keyring()));
-        let nodes = roles.nodes.iter().map(|it| (format!("node-{}", it.spec().id), it.keyring()));
-        let caches =
-            roles.caches.iter().map(|it| (format!("cache-{}", it.spec().id), it.keyring()));
-        let all = switch.chain(nodes).chain(caches);
-        let rows =
-            all.filter_map(|(role, keyring)| Some((role, keyring?))).flat_map(|(role, keyring)| {
-                let row = move |(why, count): (EnvelopeRefusal, _)| {
-                    Sample::labelled([role.clone(), why.name().to_owned()], count)
-                };
-                keyring.refused().map(row)
-            });
+        let counts = |keyring: &Keyring| keyring.refused().collect::<Vec<_>>();
+        let switch = roles.switch.iter().map(|it| ("switch".to_owned(), it.refused_envelopes()));
+        let nodes = roles.nodes.iter();
+        let nodes = nodes.map(|it| (format!("node-{}", it.spec().id), it.keyring().map(counts)));
+        let caches = roles.caches.iter();
+        let caches = caches.map(|it| (format!("cache-{}", it.spec().id), it.keyring().map(counts)));
+        let rows = switch.chain(nodes).chain(caches).flat_map(|(role, counted)| {
+            let row = move |(why, count): (EnvelopeRefusal, u64)| {
+                Sample::labelled([role.clone(), why.name().to_owned()], count)
+            };
+            counted.unwrap_or_default().into_iter().map(row)
+        });
         self.add(&metric::ENVELOPES_REFUSED, rows);
     }
 

@@ -366,7 +366,9 @@ pub(crate) fn open_switch(
     let incarnation = draw_incarnation()?;
     let fast_path = match service {
         _ if ports.is_empty() => None,
-        SocketAddr::V4(service) => Some(FastPath::start(service, incarnation, ports)?),
+        SocketAddr::V4(service) => {
+            Some(FastPath::start(service, incarnation, ports, keyring.is_some())?)
+        }
         SocketAddr::V6(service) => return Err(StartError::FastPathOverIpv6(service)),
     };
     SwitchDriver::start(service, threads, incarnation, fast_path, keyring)

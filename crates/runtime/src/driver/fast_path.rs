@@ -4,9 +4,10 @@ use super::SwitchSnapshot;
 use crate::clock::Clock;
 use crate::mailbox::MailError;
 use cluster::{
-    CacheId, HotOrder, Incarnation, InstallError, KeyspaceId, Lease, Match, SwitchControl as _,
-    SwitchTables,
+    CacheId, EnvelopeOrder, HotOrder, Incarnation, InstallError, KeyspaceId, Lease, Match,
+    SwitchControl as _, SwitchTables,
 };
+use envelope::{Counts, Ring};
 use machine::Instant;
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddrV4;
@@ -58,7 +59,8 @@ pub struct InKernel {
 }
 
 impl FastPath {
-    /// Loads the switch program for a service address and attaches it to these interfaces.
+    /// Loads the switch program for a service address and attaches it to these interfaces: the one
+    /// that opens and seals envelopes, if it is `sealed`.
     ///
     /// # Errors
     ///
@@ -67,10 +69,12 @@ impl FastPath {
         service: SocketAddrV4,
         incarnation: Incarnation,
         ports: &[String],
+        sealed: bool,
     ) -> Result<Self, FastPathError> {
         let mut clock = Clock::new();
         let clock: Box<dyn FnMut() -> Instant + Send> = Box::new(move || clock.now());
-        let mut plane = Plane::load(service, incarnation, clock)?;
+        let load = if sealed { Plane::load_sealed } else { Plane::load };
+        let mut plane = load(service, incarnation, clock)?;
         for port in ports {
             match plane.attach(port)? {
                 Mode::Native => tracing::info!(%port, "the switch is in the driver"),
@@ -162,6 +166,27 @@ impl FastPath {
             plane.renew(Clock::new().now(), lease);
         }
         Ok(())
+    }
+
+    /// Takes what envelopes are opened and sealed by.
+    ///
+    /// # Errors
+    ///
+    /// If the kernel does not take it.
+    pub(super) fn take_keys(&self, order: &EnvelopeOrder) -> Result<(), xdp::Error> {
+        let mut plane = lock(&self.plane);
+        plane.install_ring(&Ring::new(&order.members, order.content))?;
+        plane.install_rights(&order.rights)?;
+        plane.install_keys(&order.set)
+    }
+
+    /// Datagrams that it has not let through.
+    ///
+    /// # Errors
+    ///
+    /// If the kernel does not say.
+    pub(super) fn refused(&self) -> Result<Counts, xdp::Error> {
+        lock(&self.plane).read_envelope_refusals()
     }
 
     /// How the sockets behind the program take note of replies for hot keys, stamp writes, and

@@ -11,9 +11,9 @@ use crate::clock::Clock;
 use crate::keyring::Keyring;
 use crate::mailbox::{MailError, blocking};
 use cluster::{
-    Assignment, CacheTables, HotOrder, Incarnation, Install, InstallError, KeyspaceId, Map,
-    MapError, Match, MemberReport, NodeReport, NodeSpec, ORDERS_VERSION, Order, Partition, Report,
-    SwitchCounters, Unheeded, Versions, is_plausible_revision,
+    Assignment, CacheTables, EnvelopeOrder, HotOrder, Incarnation, Install, InstallError,
+    KeyspaceId, Map, MapError, Match, MemberReport, NodeReport, NodeSpec, ORDERS_VERSION, Order,
+    Partition, Report, SwitchCounters, Unheeded, Versions, is_plausible_revision,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -102,8 +102,8 @@ impl MemberHandle {
         // Of one for another incarnation nothing is left by now.
         let may_end = order.may_end;
         let mut order = order;
-        if let (Some(keyring), Some(keys)) = (self.keyring(), order.keys.take()) {
-            keyring.take(keys);
+        if let Some(keys) = order.keys.take() {
+            self.take_keys(keys).await;
         }
         let report = self.carry_out(order).await?;
         let keys = self.keyring().and_then(Keyring::number);
@@ -115,6 +115,27 @@ impl MemberHandle {
             MemberReport::Cache(it) => it.cluster,
         });
         Ok(report)
+    }
+
+    /// Takes keys of envelopes. Whoever could not is told them again, for its report shows that.
+    async fn take_keys(&self, keys: Arc<EnvelopeOrder>) {
+        let Some(keyring) = self.keyring() else {
+            tracing::warn!(
+                "the controller gives keys of envelopes, and this process was started without: \
+                 restart it with the same [security] as the controller's"
+            );
+            return;
+        };
+        match self {
+            Self::Cache(_) | Self::Node(_) => keyring.take(keys),
+            Self::Switch(switch) => {
+                // It talks to the kernel, which no task should wait for.
+                let switch = switch.clone();
+                if let Err(why) = blocking(move || switch.take_keys(keys)).await {
+                    tracing::error!(%why, "the kernel does not take the keys of envelopes");
+                }
+            }
+        }
     }
 
     /// The keys of envelopes, if it lets nothing else through.

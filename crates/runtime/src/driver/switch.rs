@@ -17,8 +17,8 @@ use crate::keyring::Keyring;
 use crate::mailbox::{ANSWER_WAIT_MAX, MailError, Mailbox, Reply, ask_all};
 use crate::net::{Overflow, Received, Socket};
 use cluster::{
-    CacheId, ClusterId, HotOrder, Incarnation, InstallError, KeyspaceId, Lease, Match,
-    SwitchControl, SwitchTables,
+    CacheId, ClusterId, EnvelopeOrder, HotOrder, Incarnation, InstallError, KeyspaceId, Lease,
+    Match, SwitchControl, SwitchTables,
 };
 use envelope::MemberRole;
 use machine::{Datagram, Instant, Outbox};
@@ -27,7 +27,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use switch::{Counters, Directory, HotExplanation, Pipeline, Tables};
-use wire::Revision;
+use wire::{EnvelopeRefusal, Revision};
 
 /// A running switch. Dropping it ends its threads.
 #[derive(Debug)]
@@ -257,6 +257,30 @@ impl SwitchHandle {
     /// Whether it has been asked to end.
     pub(crate) fn leaving(&self) -> &Leaving {
         &self.leaving
+    }
+
+    /// Takes other keys of envelopes, in the kernel as well.
+    ///
+    /// # Errors
+    ///
+    /// If the kernel does not take them; the ones before are used then.
+    pub(super) fn take_keys(&self, order: Arc<EnvelopeOrder>) -> Result<(), xdp::Error> {
+        let Some(keyring) = &self.keyring else { return Ok(()) };
+        if let Some(fast_path) = &self.fast_path {
+            fast_path.take_keys(&order)?;
+        }
+        keyring.take(order);
+        Ok(())
+    }
+
+    /// What was not let through because of its envelope, in the kernel as well; nothing if the
+    /// switch opens none.
+    #[must_use]
+    pub fn refused_envelopes(&self) -> Option<Vec<(EnvelopeRefusal, u64)>> {
+        let keyring = self.keyring.as_ref()?;
+        let kernel = self.fast_path.as_ref().map(FastPath::refused).transpose();
+        let kernel = kernel.ok().flatten().unwrap_or_default();
+        Some(keyring.refused().map(|(why, count)| (why, count + kernel.of(why))).collect())
     }
 
     /// The keys of envelopes, if it lets nothing else through.

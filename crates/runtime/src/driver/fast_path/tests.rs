@@ -19,7 +19,7 @@ const AROUND: u64 = 2;
 
 #[test]
 fn leases_are_renewed_while_the_kernel_verifies_a_program() {
-    let path = match FastPath::start(SERVICE, INCARNATION, &[]) {
+    let path = match FastPath::start(SERVICE, INCARNATION, &[], false) {
         Ok(path) => path,
         Err(why) => {
             return skip::report("renewing leases while a program is loaded", &why.to_string());

@@ -197,7 +197,7 @@ impl Envelopes {
                 Opened::Packet(datagram)
             }
             Ok(Some(again)) => Opened::Resend(again),
-            Err(Refused { why, cookie }) => {
+            Err(Refused { why, cookie, .. }) => {
                 let place = EnvelopeRefusal::ALL.iter().position(|it| *it == why);
                 let count = place.and_then(|place| self.refused.get_mut(place));
                 count.into_iter().for_each(|count| *count += 1);
