@@ -40,6 +40,9 @@ struct kw_packet {
 	struct udphdr		*udp;
 	struct kw_header	*kw;	/* Only if `len` is at least KW_HEADER_LEN. */
 	__u32			len;	/* Of the datagram; of the packet when it is opened. */
+#ifdef KW_SEALED
+	int			sender;	/* As kw_find_sender says, when it is opened. */
+#endif
 };
 
 /* Where things are in a frame that was found to be whole and plain. */

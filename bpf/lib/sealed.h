@@ -40,8 +40,7 @@ static __always_inline int kw_split(const struct kw_packet *p, void *end)
 }
 
 /* Whether somebody may send this, and with which keys: 0, or why it is refused. */
-static __always_inline int kw_may_come(const struct kw_packet *p,
-				       const struct kw_period_keys **found)
+static __always_inline int kw_may_come(struct kw_packet *p, const struct kw_period_keys **found)
 {
 	const struct kw_envelope *envelope = kw_envelope(p);
 	bool is_of_ring;
@@ -51,7 +50,9 @@ static __always_inline int kw_may_come(const struct kw_packet *p,
 		return KW_ENVELOPE_REFUSAL_PERIOD;
 	if (envelope->kind == KW_ENVELOPE_KIND_REPLY)
 		return KW_ENVELOPE_REFUSAL_MALFORMED;
-	is_of_ring = kw_is_of_ring(p->ip->saddr, p->udp->source);
+	/* Whoever is in the tables is a member. */
+	p->sender = kw_find_sender(p);
+	is_of_ring = p->sender >= 0 || kw_is_of_ring(p->ip->saddr, p->udp->source);
 	if (is_of_ring != (envelope->kind == KW_ENVELOPE_KIND_MEMBER))
 		return KW_ENVELOPE_REFUSAL_SENDER;
 	if (!is_of_ring && (!kw_is_request(p->kw->op) || !KW_U64(&p->kw->client)))

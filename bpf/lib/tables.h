@@ -119,7 +119,7 @@ static __always_inline bool kw_is_keyspace(__u32 id)
 #define KW_CACHE	0x10000
 
 /* The id of the node or cache that sent this, or -1. */
-static __always_inline int kw_sender(const struct kw_packet *p)
+static __always_inline int kw_find_sender(const struct kw_packet *p)
 {
 	struct kw_source from;
 	__u16 port = bpf_ntohs(p->udp->source);
@@ -133,6 +133,16 @@ static __always_inline int kw_sender(const struct kw_packet *p)
 	from.port = p->udp->source;
 	sender = bpf_map_lookup_elem(&senders, &from);
 	return sender ? sender->id + sender->is_cache * KW_CACHE : -1;
+}
+
+/* The same, which is known of a packet that was opened. */
+static __always_inline int kw_sender(const struct kw_packet *p)
+{
+#ifdef KW_SEALED
+	return p->sender;
+#else
+	return kw_find_sender(p);
+#endif
 }
 
 /*

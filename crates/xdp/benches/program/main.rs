@@ -48,6 +48,8 @@ fn main() {
         for partitions in [128, 4096] {
             singles(report, &mut bed, partitions);
         }
+        bed.load_again();
+        many(report, &mut bed);
         return with_envelopes(report, &mut bed);
     }
     for partitions in [128, 4096] {
