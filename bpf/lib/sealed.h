@@ -339,11 +339,22 @@ static __always_inline const struct kw_sip *kw_begun_for(const struct kw_packet 
 	return client ? &client->reply : NULL;
 }
 
+/*
+ * The keys that a packet is sent on with: those that it came with, for its end tag is of that
+ * period. They are not here any more if others were taken since; then nobody may open it.
+ */
+static __always_inline const struct kw_period_keys *kw_keys_of(const struct kw_envelope *envelope)
+{
+	const struct kw_period_keys *from = kw_keys_named(envelope->period);
+
+	return from ? from : kw_key_set();
+}
+
 /* Seals a packet that is about to be sent to one. */
 static __always_inline void kw_seal(const struct kw_packet *p)
 {
-	const struct kw_period_keys *from = kw_key_set();
 	struct kw_envelope *envelope = kw_envelope(p);
+	const struct kw_period_keys *from = kw_keys_of(envelope);
 	const struct kw_sip *begun = (const void *)from->begun;
 	__u8 kind = KW_ENVELOPE_KIND_MEMBER;
 
@@ -368,10 +379,11 @@ struct kw_seal {
 static __always_inline int kw_seal_parts(struct __sk_buff *skb, struct kw_seal *seal)
 {
 	const struct kw_header *kw = (void *)(long)skb->data + KW_PACKET_AT;
-	const struct kw_period_keys *from = kw_key_set();
+	const struct kw_period_keys *from;
 
 	if ((void *)(kw + 1) > (void *)(long)skb->data_end)
 		return -1;
+	from = kw_keys_of((const struct kw_envelope *)kw - 1);
 	seal->head = kw_head(KW_ENVELOPE_KIND_MEMBER, from->byte, 0);
 	seal->begun = *(const struct kw_sip *)from->begun;
 	return kw_slots(kw) ? kw_edge_slots(skb, &seal->begun) : 0;
