@@ -1,5 +1,5 @@
-//! The pass of this process, where packets are in envelopes: asked for once, and renewed for as long
-//! as the process runs.
+//! The pass of this process, where packets are in envelopes: asked for once, and renewed for as
+//! long as the process runs.
 
 use crate::admin::Admin;
 use crate::exit::Failure;
@@ -13,8 +13,8 @@ use std::time::Duration;
 /// How long it is until a pass that could not be renewed is tried again.
 const AGAIN: Duration = Duration::from_secs(5);
 
-/// The pass of this process; none if the command line names no certificate, or if the cluster has no
-/// envelopes.
+/// The pass of this process; none if the command line names no certificate, or if the cluster has
+/// no envelopes.
 pub fn passes(shared: &Shared) -> Result<Option<Passes>, Failure> {
     if shared.certs.is_none() {
         return Ok(None);

@@ -263,9 +263,9 @@ impl Controller {
         self.ledger.advance(now, Level::Usual, saw, "keep that on record".to_owned());
     }
 
-    /// Numbers for clients' passes that nobody has been given, for the caller alone: they may be given
-    /// once the present state is durable. Whatever copy of the store is put back, none comes again,
-    /// as long as fewer than 16 were given for each second since the Unix epoch.
+    /// Numbers for clients' passes that nobody has been given, for the caller alone: they may be
+    /// given once the present state is durable. Whatever copy of the store is put back, none comes
+    /// again, as long as fewer than 16 were given for each second since the Unix epoch.
     pub fn reserve_passes(&mut self, now: Instant) -> Range<u64> {
         self.awake(now);
         let by_time = now.unix_ms() / 1_000 * PASSES_PER_S;

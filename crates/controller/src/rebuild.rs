@@ -124,11 +124,9 @@ pub fn rebuild(basis: &Basis<'_>, now: Instant) -> Result<Rebuilt, RebuildError>
     let nodes = node_parts(basis, &parts);
     let known = |id: &NodeId| map.nodes.iter().any(|it| it.id == *id);
     let members = || counted.iter().filter(|it| !it.is_blank() && known(&it.node));
-    let aged = |it: &&NodeRecord| {
-        let before = it.assignment.as_ref().map_or(Revision::NONE, |assignment| assignment.aged);
-        let now = nodes.iter().any(|part| part.node == it.node && part.aged > 0);
-        Some((it.node, if now { revision } else { before })).filter(|(_, seen)| !seen.is_none())
-    };
+    let is_aged = |it: &NodeRecord| nodes.iter().any(|part| part.node == it.node && part.aged > 0);
+    let aged =
+        |it: &&NodeRecord| seen_aged(it, if is_aged(it) { revision } else { Revision::NONE });
     let controls = ours.iter().flat_map(|it| &it.controls).chain(&config.controls);
     let saved = Saved {
         format: FORMAT,
@@ -154,6 +152,13 @@ pub fn rebuild(basis: &Basis<'_>, now: Instant) -> Result<Rebuilt, RebuildError>
         map,
     };
     Ok(Rebuilt { saved, nodes, partitions: parts })
+}
+
+/// When a node was last seen to come back with an older copy of its store, if it ever was: now, in
+/// this revision, or before, as it says.
+fn seen_aged(it: &NodeRecord, now: Revision) -> Option<(NodeId, Revision)> {
+    let before = it.assignment.as_ref().map_or(Revision::NONE, |assignment| assignment.aged);
+    Some((it.node, if now.is_none() { before } else { now })).filter(|(_, seen)| !seen.is_none())
 }
 
 /// The last id of a partition that was given out, as far as anybody knows.

@@ -15,8 +15,8 @@ const DAY_SECS: u64 = 86_400;
 
 /// What was seen.
 pub(crate) struct Seen<'a> {
-    /// What protects the control plane, and whether packets are in envelopes, as the controller that
-    /// leads says.
+    /// What protects the control plane, and whether packets are in envelopes, as the controller
+    /// that leads says.
     pub(crate) protection: Protection,
     pub(crate) envelopes: bool,
     /// Where the service is.

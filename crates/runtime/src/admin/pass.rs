@@ -13,8 +13,8 @@ use axum::{Extension, Json};
 use envelope::{Key, Pass, PassNumber};
 use serde::{Deserialize, Serialize};
 
-/// What is asked with `POST /v1/pass`; answered by an `envelope::Pass`, or by null where packets are
-/// in no envelopes.
+/// What is asked with `POST /v1/pass`; answered by an `envelope::Pass`, or by null where packets
+/// are in no envelopes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AskPass {

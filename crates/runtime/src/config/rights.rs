@@ -14,8 +14,8 @@ use std::sync::Arc;
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RightsSection {
-    /// Whose, as in a certificate: `client/reports`, or `client/*` for all of a role. The first that
-    /// fits counts.
+    /// Whose, as in a certificate: `client/reports`, or `client/*` for all of a role. The first
+    /// that fits counts.
     pub identity: String,
     /// Keyspaces that may be read; `*` for all.
     #[serde(default)]
