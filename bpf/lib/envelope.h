@@ -15,9 +15,6 @@
 #include "siphash.h"
 #include "tables.h"
 
-/* "KE" */
-#define KW_ENVELOPE_MAGIC	0x4b45
-
 struct kw_envelope {
 	__be16	magic;
 	__u8	kind;

@@ -25,9 +25,7 @@ pub use member::{MemberEnvelopes, MemberRole, Refused, Ring, RingPorts};
 pub use pass::{Pass, PassNumber, Passes, Seat};
 pub use rights::{Allowed, Rights, RightsTable};
 pub use tags::{CookieKey, edge_tag, end_tag, is_under_edge_alone};
+pub use wire::ENVELOPE_MAGIC;
 
 /// Bytes of an envelope.
 pub const ENVELOPE_LEN: usize = wire::EnvelopeBody::LEN;
-
-/// First two bytes of every envelope: "KE".
-pub const ENVELOPE_MAGIC: u16 = 0x4b45;

@@ -6,7 +6,7 @@ mod tables;
 #[cfg(test)]
 mod tests;
 
-use crate::layout::{Fields, HEADER_LEN, MAGIC};
+use crate::layout::{ENVELOPE_MAGIC, EnvelopeBody, Fields, HEADER_LEN, MAGIC};
 use alloc::vec::Vec;
 
 /// A field of the header or of a body.
@@ -145,16 +145,26 @@ pub fn datagrams(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// Whether these bytes begin as every packet does.
+/// Whether these bytes begin as every packet does, or as the envelope of one.
 #[must_use]
 pub fn is_ours(bytes: &[u8]) -> bool {
-    bytes.starts_with(&MAGIC.to_be_bytes())
+    bytes.starts_with(&MAGIC.to_be_bytes()) || bytes.starts_with(&ENVELOPE_MAGIC.to_be_bytes())
+}
+
+/// The envelope of a datagram, which is empty if it has none, and the packet behind it.
+#[must_use]
+pub fn split_envelope(datagram: &[u8]) -> (&[u8], &[u8]) {
+    let is_in_one = datagram.starts_with(&ENVELOPE_MAGIC.to_be_bytes());
+    let len = if is_in_one { datagram.len().min(EnvelopeBody::LEN) } else { 0 };
+    datagram.split_at(len)
 }
 
 /// Bytes of the first datagram: all, unless another begins where the header says that it ends.
 fn one_len(bytes: &[u8]) -> usize {
-    let header = bytes.first_chunk::<HEADER_LEN>();
-    let len = header.map(|header| HEADER_LEN + usize::from(header.payload_len()));
+    let (envelope, packet) = split_envelope(bytes);
+    let header = packet.first_chunk::<HEADER_LEN>();
+    let before = envelope.len() + HEADER_LEN;
+    let len = header.map(|header| before + usize::from(header.payload_len()));
     let another = |len: &usize| bytes.get(*len..).is_some_and(is_ours);
     len.filter(another).unwrap_or(bytes.len())
 }
@@ -162,12 +172,36 @@ fn one_len(bytes: &[u8]) -> usize {
 /// Says what a datagram consists of. `delivered`: whether it is on its last way, to the reply
 /// address, if that is known.
 pub fn dissect<'a>(datagram: &'a [u8], delivered: Option<bool>, tell: &mut dyn FnMut(Item<'a>)) {
-    let (head, payload) = datagram.split_at(datagram.len().min(HEADER_LEN));
+    let (envelope, packet) = split_envelope(datagram);
+    if !envelope.is_empty() {
+        tell_envelope(envelope, tell);
+        // Of one that is cut nothing follows, and a cookie is all that there is.
+        if packet.is_empty() {
+            return;
+        }
+    }
+    let (head, payload) = packet.split_at(packet.len().min(HEADER_LEN));
     let header = Header { bytes: head, delivered };
     header.tell(tell);
     if head.len() == HEADER_LEN {
         Walk { header, rest: payload, seen: Vec::new(), level: 0, tell }.payload();
     }
+}
+
+/// The name of the body that an envelope is.
+pub const ENVELOPE: &str = "envelope";
+
+fn tell_envelope<'a>(bytes: &'a [u8], tell: &mut dyn FnMut(Item<'a>)) {
+    if bytes.len() < EnvelopeBody::LEN {
+        return tell(Item::Missing(ENVELOPE));
+    }
+    tell(Item::Begin(ENVELOPE));
+    let form = tables::FORMS.iter().find(|form| form.name == ENVELOPE);
+    for field in form.into_iter().flat_map(|form| form.fields) {
+        let bytes = bytes.get(field.at..field.at + field.size).unwrap_or_default();
+        tell(Item::Field { field, bytes, sure: true });
+    }
+    tell(Item::End);
 }
 
 /// Names of the bits that are set; of one that has none its number.

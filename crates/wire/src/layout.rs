@@ -17,6 +17,8 @@ pub const PORT: u16 = 7700;
 pub const PACKET_MAX: usize = 1472;
 /// Bytes up to which an author fills a packet that could be longer or shorter: there is room for an envelope within PACKET_MAX.
 pub const FILL_MAX: usize = 1448;
+/// First two bytes of every envelope: 0x4b45, "KE".
+pub const ENVELOPE_MAGIC: u16 = 19269;
 /// Bytes of a key.
 pub const KEY_MAX: usize = 1024;
 /// Bytes of key and value together: the largest that fits a chain write (35 bytes of body) and a RANGE entry (21), with room for fields to come.
@@ -1734,7 +1736,7 @@ impl Said for [u8; HEADER_LEN] {
     }
 }
 
-/// What stands before a packet where the network is not trusted: magic 0x4b45, "KE"; the low 8 bits of the period whose keys made the tags; in a Cookie the low 32 bits of `seq` of the request that it answers, else 0; the edge tag, of whoever sent the datagram; the end tag, of whoever wrote the packet, and in a Cookie the cookie.
+/// What stands before a packet where the network is not trusted: ENVELOPE_MAGIC; the low 8 bits of the period whose keys made the tags; in a Cookie the low 32 bits of `seq` of the request that it answers, else 0; the edge tag, of whoever sent the datagram; the end tag, of whoever wrote the packet, and in a Cookie the cookie.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EnvelopeBody {
     /// 2 bytes, big-endian on the wire.

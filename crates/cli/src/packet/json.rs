@@ -4,7 +4,7 @@ use super::said::{Said, drop_reason, is_delivered, op, said, time};
 use crate::capture::Captured;
 use console::bytes::{Style, to_hex};
 use serde_json::{Map, Value, json};
-use wire::dissect::{Item, dissect};
+use wire::dissect::{ENVELOPE, Item, dissect, split_envelope};
 
 /// An object on one line.
 pub(crate) fn json(captured: &Captured<'_>, datagram: &[u8]) -> String {
@@ -23,11 +23,12 @@ pub(crate) fn json(captured: &Captured<'_>, datagram: &[u8]) -> String {
     if captured.cut {
         put("cut", json!(true));
     }
-    if let Some(reason) = drop_reason(captured, datagram) {
+    let (_, packet) = split_envelope(datagram);
+    if let Some(reason) = drop_reason(captured, packet) {
         put("drop", json!(reason));
     }
-    let mut builder = Builder { op: op(datagram), ..Builder::default() };
-    dissect(datagram, is_delivered(captured, datagram), &mut |item| builder.take(item));
+    let mut builder = Builder { op: op(packet), ..Builder::default() };
+    dissect(datagram, is_delivered(captured, packet), &mut |item| builder.take(item));
     builder.end(&mut object);
     Value::Object(object).to_string()
 }
@@ -35,6 +36,7 @@ pub(crate) fn json(captured: &Captured<'_>, datagram: &[u8]) -> String {
 #[derive(Default)]
 struct Builder {
     op: u8,
+    envelope: Option<Map<String, Value>>,
     header: Map<String, Value>,
     payload: Vec<Value>,
     /// Fields that the same bytes may be, none of which is known to be there.
@@ -68,17 +70,20 @@ impl Builder {
                 }
             }
             Item::Begin(name) => self.body = Some((name, Map::new())),
-            Item::End => {
-                if let Some((name, body)) = self.body.take() {
-                    self.payload.push(json!({ name: body }));
-                }
-            }
+            Item::End => match self.body.take() {
+                Some((ENVELOPE, body)) => self.envelope = Some(body),
+                Some((name, body)) => self.payload.push(json!({ name: body })),
+                None => {}
+            },
             Item::Missing(name) => self.missing = Some(name),
             Item::Left(bytes) => self.left.extend_from_slice(bytes),
         }
     }
 
     fn end(self, object: &mut Map<String, Value>) {
+        if let Some(envelope) = self.envelope {
+            object.insert(ENVELOPE.to_owned(), Value::Object(envelope));
+        }
         object.insert("header".to_owned(), Value::Object(self.header));
         if !self.unclear.is_empty() {
             object.insert("unclear".to_owned(), Value::Object(self.unclear));

@@ -63,7 +63,7 @@ pub(super) fn is_delivered(captured: &Captured<'_>, datagram: &[u8]) -> Option<b
 /// Under which reason whoever it is for drops it, if it does. Of one that the capture cut nobody
 /// knows.
 pub(super) fn drop_reason(captured: &Captured<'_>, datagram: &[u8]) -> Option<&'static str> {
-    if captured.cut {
+    if captured.cut || datagram.is_empty() {
         return None;
     }
     let checked = Packet::parse(datagram).and_then(|packet| packet.body().map(drop));

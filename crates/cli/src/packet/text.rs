@@ -4,8 +4,8 @@ use super::said::{Said, drop_reason, is_delivered, op, said, time};
 use crate::capture::Captured;
 use console::bytes::{Style, to_hex};
 use console::out::{Tone, paint};
-use wire::Op;
-use wire::dissect::{Item, dissect};
+use wire::dissect::{Item, dissect, split_envelope};
+use wire::{EnvelopeBody, Op};
 
 /// Columns that lines of fields have at most, if words allow it.
 const WIDTH: usize = 100;
@@ -13,9 +13,10 @@ const INDENT: &str = "    ";
 
 /// Several lines, the last without its end: what it is, its header, its payload.
 pub(crate) fn text(captured: &Captured<'_>, datagram: &[u8]) -> String {
-    let op = op(datagram);
+    let (_, packet) = split_envelope(datagram);
+    let op = op(packet);
     let mut lines = Lines { op, ..Lines::default() };
-    dissect(datagram, is_delivered(captured, datagram), &mut |item| lines.take(item));
+    dissect(datagram, is_delivered(captured, packet), &mut |item| lines.take(item));
     lines.close();
     let mut title = captured.number.to_string();
     if let Some(at) = captured.at.and_then(time) {
@@ -24,13 +25,17 @@ pub(crate) fn text(captured: &Captured<'_>, datagram: &[u8]) -> String {
     if let Some((from, to)) = captured.ends {
         title += &format!("  {from} > {to}");
     }
-    let name = Op::from_wire(op).map_or_else(|| format!("op {op:#04x}"), |op| op.name().to_owned());
+    let name = match Op::from_wire(op) {
+        Some(op) => op.name().to_owned(),
+        None if packet.is_empty() && datagram.len() == EnvelopeBody::LEN => "cookie".to_owned(),
+        None => format!("op {op:#04x}"),
+    };
     title += &format!("  {}  {} bytes", paint(Tone::Good, &name), datagram.len());
     let mut text = format!("{title}\n{}", lines.done.join("\n"));
     if captured.cut {
         text += &format!("\n{INDENT}the capture has only the beginning of it");
     }
-    if let Some(reason) = drop_reason(captured, datagram) {
+    if let Some(reason) = drop_reason(captured, packet) {
         text += &format!("\n{INDENT}{}", paint(Tone::Bad, &format!("is dropped: {reason}")));
     }
     text

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Child, Command, Stdio};
 use testkit::program::{Ran, keyway};
+use wire::EnvelopeBody;
 
 fn start(command: &mut Command) -> Child {
     let command = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -54,6 +55,28 @@ fn every_kind_of_frame_is_looked_into_in_both_kinds_of_file() {
     for ((link, frame), new) in all.iter().zip(&told) {
         let (old, _) = packets(&pcap(*link, std::slice::from_ref(frame)));
         assert_eq!((&old[0]["header"], &old[0]["payload"]), (&new["header"], &new["payload"]));
+    }
+}
+
+#[test]
+fn envelopes_are_read_with_the_packets_in_them_and_so_are_cookies() {
+    let (magic, inner) = (wire::ENVELOPE_MAGIC, put(b"greeting", b"hello"));
+    let body = EnvelopeBody { magic, kind: 3, period: 7, echo: 0, edge: 1, end: 2 };
+    let sealed = [&body.to_bytes()[..], &inner].concat();
+    let cookie = EnvelopeBody { kind: 4, echo: 9, ..body }.to_bytes();
+    let both = [plain(&inner), plain(&sealed), plain(&cookie)];
+    let (told, last) = packets(&pcap(ETHERNET, &both));
+    assert_eq!(last["packets"], 3);
+    let expected = json!({ "magic": "4b45", "kind": "member", "period": 7, "echo": 0,
+        "edge": "0000000000000001", "end": "0000000000000002" });
+    assert_eq!(told[1]["envelope"], expected);
+    for what in ["header", "payload", "drop"] {
+        assert_eq!(told[1].get(what), told[0].get(what), "{what}");
+    }
+    assert_eq!((&told[2]["envelope"]["echo"], told[2].get("drop")), (&json!(9), None));
+    let text = decode(&pcap(ETHERNET, &both), &[]).expect(0).stdout;
+    for words in ["envelope:", "kind member", "  cookie  24 bytes"] {
+        assert!(text.contains(words), "{words} in {text}");
     }
 }
 

@@ -11,7 +11,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use testkit::program::{Up, keyway};
 use testkit::skip;
-use wire::{Header, Op, flag};
+use wire::{EnvelopeBody, Header, Op, flag};
 
 const DISSECTOR: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tools/wireshark/keyway.lua");
 
@@ -57,6 +57,9 @@ fn of_json(packet: &Value) -> Fields {
             }
         }
     };
+    if let Some(envelope) = packet.get("envelope") {
+        all("envelope.", envelope);
+    }
     all("", &packet["header"]);
     packet["payload"].as_array().expect("a list").iter().for_each(|part| all("", part));
     if packet.get("missing").is_some() {
@@ -266,6 +269,15 @@ fn wireshark_says_the_same_of_what_a_cluster_sends() {
     }
 }
 
+/// An envelope of any kind.
+fn envelope(random: &mut impl FnMut() -> u8) -> [u8; EnvelopeBody::LEN] {
+    let mut bytes = [0; EnvelopeBody::LEN];
+    bytes.fill_with(&mut *random);
+    let (magic, kind) = (wire::ENVELOPE_MAGIC, random() % 6);
+    let body = EnvelopeBody { magic, kind, ..EnvelopeBody::split(&bytes).expect("enough").0 };
+    body.to_bytes()
+}
+
 #[test]
 fn wireshark_says_the_same_of_packets_of_every_kind_also_of_damaged_ones() {
     if !has_tshark("wireshark_says_the_same_of_packets_of_every_kind_also_of_damaged_ones") {
@@ -308,9 +320,14 @@ fn wireshark_says_the_same_of_packets_of_every_kind_also_of_damaged_ones() {
             if round % 7 == 6 {
                 datagram.extend_from_slice(b"more");
             }
+            if round % 6 == 5 {
+                datagram.splice(0..0, envelope(&mut random));
+            }
             frames.push(plain(&datagram));
         }
     }
+    frames.push(plain(&envelope(&mut random)));
+    frames.push(plain(&envelope(&mut random)[..20]));
     let folder = tempfile::tempdir().unwrap();
     let capture = folder.path().join("made.pcap");
     std::fs::write(&capture, pcap(ETHERNET, &frames)).unwrap();

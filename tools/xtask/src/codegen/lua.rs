@@ -22,8 +22,11 @@ pub(crate) fn generate(layout: &Layout) -> Result<String> {
     }
     let p = &layout.protocol;
     writeln!(out, "local MAGIC, HEADER_LEN = {:#06x}, {}", p.magic, p.header_len)?;
-    let port = layout.limits.iter().find(|limit| limit.name == "PORT").context("a port")?;
-    writeln!(out, "local PORT = {}\n\nlocal FAMILIES = {{", port.value)?;
+    for name in ["PORT", "ENVELOPE_MAGIC"] {
+        let limit = layout.limits.iter().find(|limit| limit.name == name).context(name)?;
+        writeln!(out, "local {name} = {}", limit.value)?;
+    }
+    out.push_str("\nlocal FAMILIES = {\n");
     for family in layout.families.iter().filter(|family| layout.is_shown(&family.name)) {
         writeln!(out, "  {} = {{", family.name)?;
         for value in &family.values {

@@ -45,7 +45,8 @@ fn constants(out: &mut String, layout: &Layout) -> Result<()> {
         "/// Where the part under the tag begins.\npub const END_TO_END_AT: usize = {at};"
     )?;
     for limit in &layout.limits {
-        let kind = if limit.name == "PORT" { "u16" } else { "usize" };
+        let is_short = ["PORT", "ENVELOPE_MAGIC"].contains(&limit.name.as_str());
+        let kind = if is_short { "u16" } else { "usize" };
         writeln!(out, "/// {}\npub const {}: {kind} = {};", limit.doc, limit.name, limit.value)?;
     }
     Ok(())

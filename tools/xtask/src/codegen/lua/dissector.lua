@@ -318,21 +318,48 @@ local function is_delivered(header, pinfo)
   return pinfo.dst == to and pinfo.dst_port == header:of("reply_port"):uint()
 end
 
+-- The envelope before a packet: how long it is, 0 if there is none.
+local function envelope_len(tvb)
+  local is_in_one = tvb:len() >= 2 and tvb(0, 2):uint() == ENVELOPE_MAGIC
+  return is_in_one and math.min(tvb:len(), FORMS.envelope.len) or 0
+end
+
 local function is_ours(tvb)
-  return tvb:len() >= 2 and tvb(0, 2):uint() == MAGIC
+  return tvb:len() >= 2 and (tvb(0, 2):uint() == MAGIC or envelope_len(tvb) > 0)
+end
+
+local function show_envelope(tvb, tree)
+  local form = FORMS.envelope
+  if tvb:len() < form.len then
+    tree:add_proto_expert_info(missing, form.name)
+    return
+  end
+  local item = tree:add(form.proto, tvb())
+  for _, field in ipairs(form) do show({}, item, field, tvb(field.at, field.size)) end
 end
 
 -- Bytes of the first datagram: all, unless another begins where the header says that it ends.
 local function one_len(tvb)
-  if tvb:len() < HEADER_LEN then return tvb:len() end
+  local before = envelope_len(tvb)
+  if tvb:len() < before + HEADER_LEN then return tvb:len() end
   local field = by_name.payload_len
-  local len = HEADER_LEN + tvb(field.at, field.size):uint()
+  local len = before + HEADER_LEN + tvb(before + field.at, field.size):uint()
   return len < tvb:len() and is_ours(tvb(len):tvb()) and len or tvb:len()
 end
 
 local function show_one(tvb, pinfo, tree)
-  local header = setmetatable({ tvb = tvb, whole = tvb:len() >= HEADER_LEN }, Header)
   local item = tree:add(keyway, tvb())
+  local before = envelope_len(tvb)
+  if before > 0 then
+    show_envelope(tvb(0, before):tvb(), item)
+    if before == tvb:len() then
+      local info = before < FORMS.envelope.len and "cut short" or "cookie"
+      item:append_text(", " .. info)
+      return info
+    end
+    tvb = tvb(before):tvb()
+  end
+  local header = setmetatable({ tvb = tvb, whole = tvb:len() >= HEADER_LEN }, Header)
   local info = "cut short"
   if header.whole then
     for _, name in ipairs({ "op", "code", "hop_flags", "flags" }) do
