@@ -41,7 +41,7 @@ fn serve(gateway: &Gateway) -> Admin {
 
 fn http(at: SocketAddr, path: &str) -> String {
     let mut stream = TcpStream::connect(at).unwrap();
-    let request = format!("GET {path} HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n");
+    let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();

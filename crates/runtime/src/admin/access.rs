@@ -150,6 +150,11 @@ pub(super) async fn check(State(rules): State<Rules>, request: Request, next: Ne
     }
 }
 
+/// Whether this is a page of figures.
+pub(super) fn is_figure(path: &str) -> bool {
+    ROUTES.iter().any(|route| route.path == path && route.access == Access::Figures)
+}
+
 fn find(method: &Method, path: &str) -> Option<&'static Route> {
     let method = if method == Method::HEAD { &Method::GET } else { method };
     ROUTES.iter().find(|route| route.path == path && route.method == method.as_str())
@@ -182,5 +187,6 @@ mod tests {
         assert!(find(&Method::GET, "/v1/order").is_none());
         assert!(find(&Method::POST, "/v1/status").is_none());
         assert!(find(&Method::GET, "/nonsense").is_none());
+        assert!(is_figure("/metrics") && !is_figure("/v1/status") && !is_figure("/nonsense"));
     }
 }
