@@ -416,7 +416,7 @@ fn what_cannot_be_sent_is_refused_with_its_size_and_the_limit() {
         (Request::Get { key: &long }, "1400 bytes; use at most 1024"),
         (Request::Get { key: b"" }, "empty"),
         (nothing, "only a value that is there"),
-        (cas, "a datagram of 1555 bytes and 1472 is the most"),
+        (cas, "a datagram of 1555 bytes and 1448 is the most"),
         (Request::Mget { keys: &keys, within: None }, "1048577 keys in one request; use at most"),
         (Request::Range { start, end, reverse: false, limit: None, keys_only: false }, "no order"),
     ];

@@ -85,7 +85,14 @@ impl Config {
     pub fn key_plan(&self) -> Result<Option<KeyPlan>, IdentityError> {
         let Some(section) = self.sealing() else { return Ok(None) };
         let usual = || section.directory.as_deref().map(secret_in);
-        let path = section.envelope_key.clone().or_else(usual).unwrap_or_default();
+        let path = section.envelope_key.clone().or_else(usual).ok_or_else(|| {
+            let hint = "name a file that keyway certs rotate --envelopes has made, or set \
+                        envelopes = false if nobody else can send packets";
+            IdentityError::Missing {
+                path: "envelope_key in [security]".into(),
+                hint: hint.to_owned(),
+            }
+        })?;
         let read = path.clone();
         let secrets = Watched::new("envelope key", vec![path], move || read_secrets(&read))?;
         let ports = |first, ports| RingPorts { first, ports };
@@ -215,15 +222,7 @@ pub(super) fn check_security(config: &Config, found: &mut Vec<String>) {
 
 /// Whether what it says of envelopes and rights makes sense.
 fn check_envelopes(section: &SecuritySection, found: &mut Vec<String>) {
-    let SecuritySection { directory, open, envelopes, envelope_key, rights, .. } = section;
-    if !open && *envelopes && directory.is_none() && envelope_key.is_none() {
-        found.push(
-            "[security] has no envelope_key, from which the keys of packets follow: name a file \
-             that keyway certs rotate --envelopes has made, or set envelopes = false if nobody \
-             else can send packets"
-                .to_owned(),
-        );
-    }
+    let SecuritySection { open, envelopes, rights, .. } = section;
     if !rights.is_empty() && (*open || !envelopes) {
         found.push(
             "[security] has rights, and without envelopes nobody knows whose a packet is: remove \

@@ -334,8 +334,12 @@ fn a_control_plane_that_others_reach_is_protected_or_said_to_be_open() {
         });
         assert_eq!(found, Vec::<String>::new(), "{text}");
     }
+    let rights = "[[rights]]\nidentity = 'client/a'";
     let bad = [
         ("", "[security] says nothing"),
+        ("directory = 'a'\n[[rights]]\nidentity = 'node/1'", "nobody who reads"),
+        (&format!("directory = 'a'\nenvelopes = false\n{rights}"), "remove the rights"),
+        (&format!("open = true\n{rights}"), "remove the rights"),
         ("open = true\ndirectory = 'a'", "remove open"),
         ("directory = 'a'\nkey = 'b'", "name both"),
         ("certificate = 'a'\nkey = 'b'", "has no ca"),

@@ -87,7 +87,7 @@ fn saved() -> Saved {
         paused: true,
         placement_paused: false,
         pins: [key].into(),
-        passes: 7,
+        passes: 0,
         lease_ms: 10_000,
         next_keyspace: 0x8002,
         next_partition: 2,
