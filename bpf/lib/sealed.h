@@ -229,7 +229,8 @@ static __noinline int kw_answer_one(struct xdp_md *ctx)
 	if (data + KW_ANSWER_LEN > end)
 		return XDP_DROP;
 	kw_write_answer(data, &answer);
-	return XDP_TX;
+	/* Not XDP_TX: what a veth sends so lies there until its peer is sent something else. */
+	return bpf_redirect(ctx->ingress_ifindex, 0);
 }
 
 static __noinline int kw_answer_many(struct __sk_buff *skb)

@@ -11,7 +11,6 @@ use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use testkit::draw::{any_draw, any_tables, datagram, endpoint};
 use testkit::frame::{self, Addresses};
 use testkit::skip;
@@ -107,18 +106,16 @@ fn keys_turn_while_packets_come() {
     let client = frame::v4(from).unwrap();
     let addresses =
         |from| Addresses { dmac: OWN, smac: GATEWAY, from, to: (*SERVICE.ip(), SERVICE.port()) };
-    let done = AtomicBool::new(false);
     let mut by_period = BTreeMap::new();
     let plane = &mut switch.plane;
     std::thread::scope(|scope| {
         // The keys of both are there all the time.
-        scope.spawn(|| {
+        let turns = scope.spawn(|| {
             for turn in 1..=100 {
                 plane.install_keys(&keys(Period(first + turn % 2))).unwrap();
             }
-            done.store(true, Ordering::SeqCst);
         });
-        while !done.load(Ordering::SeqCst) {
+        while !turns.is_finished() {
             for (period, end) in [(first, 3), (first + 1, 5)] {
                 let datagram = get_in(from, Period(period), Cookie::Right, end);
                 let frame = frame::build(&addresses(client), &datagram);

@@ -177,7 +177,7 @@ impl Switch<'_> {
         let one = run("keyway_one");
         match one.action {
             XDP_DROP => Outcome::Dealt(Vec::new()),
-            XDP_REDIRECT | XDP_TX => Outcome::Dealt(vec![self.sent(&one.frame)]),
+            XDP_REDIRECT => Outcome::Dealt(vec![self.sent(&one.frame)]),
             XDP_PASS => {
                 assert_eq!(one.frame, whole, "what is left to the kernel is untouched");
                 let many = run("keyway_many");
@@ -229,7 +229,6 @@ fn mac(kind: u8, id: u16) -> [u8; 6] {
 
 pub(crate) const XDP_DROP: u32 = 1;
 pub(crate) const XDP_PASS: u32 = 2;
-const XDP_TX: u32 = 3;
 pub(crate) const XDP_REDIRECT: u32 = 4;
 const TC_ACT_OK: u32 = 0;
 const TC_ACT_SHOT: u32 = 2;
