@@ -45,6 +45,25 @@ pub struct Shared {
 }
 
 impl Shared {
+    /// What the command line would say that names these addresses and these certificates, and waits
+    /// for answers for so long.
+    pub fn of(
+        services: &[SocketAddr],
+        admins: &[SocketAddr],
+        certs: Option<PathBuf>,
+        timeout: Duration,
+    ) -> Self {
+        Self {
+            services: services.to_vec(),
+            admins: admins.to_vec(),
+            certs,
+            keyspace: "default".to_owned(),
+            timeout,
+            json: false,
+            color: Color::default(),
+        }
+    }
+
     /// What the readers of single arguments do not see.
     pub fn check(&self) -> Result<(), Failure> {
         let (count, most) = (self.services.len(), client::SERVICES_MAX);

@@ -3,6 +3,9 @@
 
 mod bridge;
 pub mod etcd;
+mod role;
+
+pub use role::Role;
 
 use crate::cluster::content;
 use crate::hosts::{Hosts, INTERFACE};
@@ -11,7 +14,7 @@ use crate::place::Place;
 use crate::plane::Plane;
 use crate::process::{Running, last_lines, tied, without_settings};
 use crate::user::HASHED;
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result, anyhow, ensure};
 use nix::sys::signal::Signal;
 use nix::unistd::Pid;
 use std::collections::BTreeMap;
@@ -66,41 +69,8 @@ pub struct Spec {
     pub of_nodes: String,
     /// All keyspaces, as the configuration has them.
     pub keyspaces: String,
-}
-
-/// What a process is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Role {
-    /// What knows how the bridge is that links the hosts, and the process that is the bridge.
-    BridgeDatabase,
-    Bridge,
-    /// A switch, by its position in the configuration.
-    Switch(u8),
-    /// A member of the etcd of the controllers.
-    Etcd(u8),
-    /// One of the controllers: one is active, the others stand by.
-    Controller(u8),
-    /// A storage node, by its id.
-    Node(u8),
-    /// A gateway, by the client's host that it is on.
-    Gateway(u8),
-    /// A cache, by its id.
-    Cache(u8),
-}
-
-impl fmt::Display for Role {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::BridgeDatabase => f.write_str("bridge-database"),
-            Self::Bridge => f.write_str("bridge"),
-            Self::Switch(index) => write!(f, "switch-{index}"),
-            Self::Etcd(index) => write!(f, "etcd-{index}"),
-            Self::Controller(index) => write!(f, "controller-{index}"),
-            Self::Node(id) => write!(f, "node-{id}"),
-            Self::Gateway(index) => write!(f, "gateway-{index}"),
-            Self::Cache(id) => write!(f, "cache-{id}"),
-        }
-    }
+    /// Whether everybody has a certificate, and packets are in envelopes.
+    pub secured: bool,
 }
 
 /// How many shards a node has: some have more than others, so that no two think alike of where a
@@ -130,6 +100,7 @@ const REDIS: u16 = 6379;
 
 const CONFIG: &str = "cluster.toml";
 const LOGS: &str = "logs";
+const CERTS: &str = "certs";
 
 /// The processes, where they stand, and where their files are.
 #[derive(Debug)]
@@ -189,6 +160,7 @@ impl Cluster {
         fs::create_dir_all(cluster.logs()).context("cannot make a directory for logs")?;
         let config = cluster.config();
         fs::write(cluster.dir.join(CONFIG), config).context("cannot write cluster.toml")?;
+        cluster.make_certificates()?;
         for role in cluster.roles() {
             cluster.revive(role)?;
             if let (Role::BridgeDatabase, Some(bridge)) = (role, &cluster.bridge) {
@@ -196,6 +168,23 @@ impl Cluster {
             }
         }
         Ok(cluster)
+    }
+
+    fn make_certificates(&self) -> Result<()> {
+        if self.certs().is_none() {
+            return Ok(());
+        }
+        let mut command = self.command();
+        command.args(["certs", "init", "--config"]).arg(self.dir.join(CONFIG));
+        let made = command.output().context("cannot make certificates")?;
+        let why = String::from_utf8_lossy(&made.stderr);
+        ensure!(made.status.success(), "cannot make certificates: {why}");
+        Ok(())
+    }
+
+    /// Where the certificates are, if there are some.
+    pub fn certs(&self) -> Option<PathBuf> {
+        self.spec.secured.then(|| self.dir.join(CERTS))
     }
 
     /// All processes that there are to be, but for gateways.
@@ -281,7 +270,11 @@ impl Cluster {
 
     fn config(&self) -> String {
         let Spec { of_switches, of_controllers, of_nodes, keyspaces, .. } = &self.spec;
-        let mut text = "[cluster]\nseed = 7\n[security]\nopen = true\n".to_owned();
+        let security = match self.certs() {
+            Some(directory) => format!("directory = {directory:?}"),
+            None => "open = true".to_owned(),
+        };
+        let mut text = format!("[cluster]\nseed = 7\n[security]\n{security}\n");
         if self.spec.plane.has_content() {
             let prefix = content();
             text.push_str(&format!("\n[content]\nprefix = \"{prefix}\"\nport = {LISTEN}\n"));

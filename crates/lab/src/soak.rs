@@ -139,6 +139,7 @@ fn spec() -> Result<Spec> {
         of_switches: String::new(),
         of_controllers: String::new(),
         of_nodes: format!("max_memory = \"{MAX_MEMORY}\""),
+        secured: false,
         keyspaces,
     })
 }

@@ -5,7 +5,10 @@ use crate::folder::Folder;
 use crate::watch::Watch;
 use client::Options;
 use client::blocking::Client;
+use console::shared::Shared;
+use console::{certs, pass};
 use controller::{MemberStatus, Status};
+use envelope::Passes;
 use lab::hosts::Hosts;
 use lab::links::Link;
 use lab::openvswitch;
@@ -15,12 +18,16 @@ use lab::redundant::{self, Controllers, Role, Spec};
 use machine::Instant;
 use nix::sys::signal::Signal;
 use nix::unistd::Pid;
+use runtime::identity::{Expected, Security, agent};
 use std::fmt;
 use std::fs;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
+use ureq::config::Config;
+use ureq::unversioned::resolver::DefaultResolver;
 use wire::Revision;
 use wire::layout::metric::{CACHE_READS, NODE_BY_ADDRESS, SWITCH_IN_KERNEL};
 use wire::metric::Metric;
@@ -56,12 +63,15 @@ pub(crate) struct Size {
     /// What both switches are.
     pub(crate) plane: Plane,
     pub(crate) controllers: Controllers,
+    /// Whether everybody has a certificate, and packets are in envelopes.
+    pub(crate) secured: bool,
 }
 
 impl Size {
     /// So much of both, with two controllers, switches that are processes, and no cache.
     pub(crate) const fn new(nodes: u8, clients: u8) -> Self {
-        Self { nodes, caches: 0, clients, plane: Plane::User, controllers: Controllers::Pair }
+        let (plane, controllers) = (Plane::User, Controllers::Pair);
+        Self { nodes, caches: 0, clients, plane, controllers, secured: false }
     }
 }
 
@@ -89,6 +99,7 @@ impl Cluster {
             of_controllers: format!("copy_bytes_per_s = {COPY_BYTES_PER_S}"),
             of_nodes: String::new(),
             keyspaces: keyspaces.into(),
+            secured: size.secured,
         };
         let places = redundant::Cluster::places(&spec);
         let hosts = if spec.plane.has_content() {
@@ -179,12 +190,37 @@ impl Cluster {
     fn keyway(&self) -> Command {
         let mut command = self.members.command();
         command.env_remove("KEYWAY_LOG");
+        if let Some(certs) = self.certs() {
+            command.env("KEYWAY_CERTS", certs);
+        }
         command
+    }
+
+    /// Where the certificates are, if there are some.
+    pub(crate) fn certs(&self) -> Option<PathBuf> {
+        self.members.certs()
+    }
+
+    /// What it shows others, and asks of them.
+    fn security(&self) -> Security {
+        let load = |certs: PathBuf| certs::load(&certs, &[certs::Role::Admin]);
+        let loaded = self.certs().map_or(Ok(Security::Open), load);
+        loaded.unwrap_or_else(|why| panic!("no certificate: {}", why.message()))
+    }
+
+    /// A pass for a client, if it needs one.
+    fn passes(&self) -> Option<Passes> {
+        let certs = self.certs()?;
+        let (admins, services) = (self.admins(), self.members.services());
+        let get = move || pass::passes(&Shared::of(&services, &admins, Some(certs), PASS_WAIT_MAX));
+        let got = self.hosts().host(self.desk).run(get);
+        got.unwrap_or_else(|why| panic!("there is no pass: {}", why.message()))
     }
 
     /// A client of its own on this host.
     pub(crate) fn client(&self, host: u8, options: Options) -> Client {
         let services = self.members.services();
+        let options = Options { passes: self.passes(), ..options };
         let connect = move || Client::connect(&services[..], options);
         self.hosts().host(Place::Client(host)).run(connect).expect("a socket")
     }
@@ -244,8 +280,11 @@ impl Cluster {
     }
 
     fn try_to_ask_member(&self, role: Role, path: &str) -> Result<String, ureq::Error> {
-        let url = format!("http://{}{path}", self.members.member_admin(role));
-        let read = move || ureq::get(&url).call()?.body_mut().read_to_string();
+        let security = self.security();
+        let url = format!("{}://{}{path}", security.scheme(), self.members.member_admin(role));
+        let (config, resolver) = (Config::default(), DefaultResolver::default());
+        let agent = agent(&security, Expected::Server, config, resolver);
+        let read = move || agent.get(&url).call()?.body_mut().read_to_string();
         let host = self.hosts().host(self.place(role));
         host.run(read)
     }
@@ -336,6 +375,9 @@ pub(crate) const COMPLETE_WAIT_MAX: Duration = Duration::from_secs(60);
 
 /// How long a process may take to end: it waits for others for ten seconds at most.
 const END_WAIT_MAX: Duration = Duration::from_secs(15);
+
+/// How long a client waits for its pass while controllers may be dead.
+const PASS_WAIT_MAX: Duration = Duration::from_secs(20);
 
 /// Threads of each gateway.
 const GATEWAY_WORKERS: u8 = 2;

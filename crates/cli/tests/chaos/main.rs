@@ -28,6 +28,8 @@ mod redis_run;
 #[cfg(test)]
 mod redis_user;
 #[cfg(test)]
+mod rotation;
+#[cfg(test)]
 mod run;
 #[cfg(test)]
 mod script;
@@ -51,7 +53,7 @@ mod tests {
     use crate::outage;
     use crate::redis_run::{self, Trouble};
     use crate::redis_user::Mutant;
-    use crate::run::run;
+    use crate::run::{Kind, run};
     use crate::takeover;
     use crate::uncontrolled;
     use crate::watchdog::{SETTLING_MAX, Watchdog};
@@ -83,7 +85,7 @@ mod tests {
 
     /// `CHAOS_SEED` is the seed of the first run, `CHAOS_RUNS` how many there are, `CHAOS_SECS` the
     /// time of faults of each, if it is not to be the usual.
-    fn runs(test: &str, usual: Duration, of: impl Fn(u64) -> (Plane, u8)) {
+    fn runs(test: &str, usual: Duration, of: impl Fn(u64) -> Kind) {
         let _alone = MACHINE.lock().unwrap_or_else(PoisonError::into_inner);
         let first = setting("CHAOS_SEED").unwrap_or(1);
         let faults_for = setting("CHAOS_SECS").map_or(usual, Duration::from_secs);
@@ -104,7 +106,7 @@ mod tests {
         (plane, caches): (Plane, u8),
     ) {
         match able {
-            Ok(()) => runs(test, usual, |_| (plane, caches)),
+            Ok(()) => runs(test, usual, |_| Kind { plane, caches, secured: false }),
             Err(why) => skip::report(test, &why),
         }
     }
@@ -112,7 +114,7 @@ mod tests {
     #[test]
     fn histories_are_linearizable_and_chains_complete_again_whatever_fails() {
         let test = "histories_are_linearizable_and_chains_complete_again_whatever_fails";
-        runs(test, FAULTS_FOR, |_| (Plane::User, 0));
+        runs(test, FAULTS_FOR, |_| Kind { plane: Plane::User, caches: 0, secured: false });
     }
 
     /// The same with switches in the kernel, which go on by themselves while their processes are
@@ -127,17 +129,29 @@ mod tests {
     const CACHES_FAULTS_FOR: Duration = Duration::from_secs(30);
     const CACHES: u8 = 2;
 
-    /// Every other seed has its switches in the kernel.
-    #[test]
-    fn histories_of_keys_in_caches_are_linearizable_too() {
-        let test = "histories_of_keys_in_caches_are_linearizable_too";
+    /// Every other seed has its switches in the kernel, if they can be there.
+    fn runs_on_both(test: &str, usual: Duration, caches: u8, secured: bool) {
         let in_the_kernel = can_be_in_the_kernel();
         if let Err(why) = &in_the_kernel {
             skip::report(&format!("{test}: switches in the kernel"), why);
         }
         let is_in_the_kernel = |seed: u64| in_the_kernel.is_ok() && seed % 2 == 1;
         let plane = |seed| if is_in_the_kernel(seed) { Plane::Xdp } else { Plane::User };
-        runs(test, CACHES_FAULTS_FOR, |seed| (plane(seed), CACHES));
+        runs(test, usual, |seed| Kind { plane: plane(seed), caches, secured });
+    }
+
+    #[test]
+    fn histories_of_keys_in_caches_are_linearizable_too() {
+        let test = "histories_of_keys_in_caches_are_linearizable_too";
+        runs_on_both(test, CACHES_FAULTS_FOR, CACHES, false);
+    }
+
+    /// The same where everybody has a certificate and packets are in envelopes, while all
+    /// certificates, their authority and the secret of packets are replaced.
+    #[test]
+    fn histories_are_linearizable_too_while_certificates_and_secrets_are_replaced() {
+        let test = "histories_are_linearizable_too_while_certificates_and_secrets_are_replaced";
+        runs_on_both(test, CACHES_FAULTS_FOR, CACHES, true);
     }
 
     /// The same where requests come by the addresses of keys, past switches and by a router's

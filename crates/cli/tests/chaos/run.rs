@@ -4,6 +4,7 @@ use crate::ballast;
 use crate::cluster::{COMPLETE_WAIT_MAX, Cluster, Size};
 use crate::faults::Faults;
 use crate::folder::Folder;
+use crate::rotation;
 use crate::script::{Cast, REPLICAS, Script};
 use crate::user::User;
 use crate::watch::RaiseOnDrop;
@@ -48,15 +49,22 @@ pub(crate) struct Report {
     pub(crate) failures: Vec<String>,
 }
 
-/// Runs a cluster with so many caches, with faults for so long. On failure the folder stays.
-pub(crate) fn run(
-    test: &str,
-    seed: u64,
-    (plane, caches): (Plane, u8),
-    faults_for: Duration,
-) -> Report {
+/// What kind of cluster a run has.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Kind {
+    /// What the switches are.
+    pub(crate) plane: Plane,
+    pub(crate) caches: u8,
+    /// Whether everybody has a certificate and packets are in envelopes; all of it is replaced
+    /// again and again.
+    pub(crate) secured: bool,
+}
+
+/// Runs a cluster of this kind, with faults for so long. On failure the folder stays.
+pub(crate) fn run(test: &str, seed: u64, kind: Kind, faults_for: Duration) -> Report {
     let folder = Folder::new(&format!("seed-{seed}"));
-    let size = Size { plane, caches, ..Size::new(NODES, CLIENTS) };
+    let Kind { plane, caches, secured } = kind;
+    let size = Size { plane, caches, secured, ..Size::new(NODES, CLIENTS) };
     let mut cluster = Cluster::start(size, &keyspaces(plane, caches, seed), folder);
     if let Err(why) = cluster.hosts().has_links() {
         skip::report(&format!("{test}: faults of the network"), why);
@@ -69,6 +77,10 @@ pub(crate) fn run(
     std::thread::scope(|scope| {
         // Users stop also if what goes on here panics.
         let _mended = RaiseOnDrop(&mended);
+        let rotating = cluster.certs().map(|certs| {
+            let mended = &mended;
+            scope.spawn(move || rotation::go_on(&certs, mended))
+        });
         for user in &mut users {
             let mended = &mended;
             scope.spawn(move || {
@@ -78,6 +90,10 @@ pub(crate) fn run(
             });
         }
         play(&mut cluster, faults_for, &mut report);
+        mended.store(true, Ordering::Relaxed);
+        if let Some(rotating) = rotating {
+            report.faults.extend(rotating.join().expect("its panic has ended the test"));
+        }
     });
     if report.failures.is_empty() {
         finish(&mut cluster, &mut users, &mut report);

@@ -7,13 +7,13 @@ use crate::tests::MACHINE;
 use client::blocking::Client;
 use client::{Options, PutOptions};
 use cluster::Capabilities;
-use lab::hammer::wait;
+use lab::hammer::{Ends, wait};
 use lab::namespace;
 use lab::process::pause;
 use serde_json::Value;
 use socket2::{Domain, Socket, Type};
 use std::io::{Read as _, Write as _};
-use std::net::{Ipv6Addr, SocketAddr, SocketAddrV6, TcpListener, TcpStream, UdpSocket};
+use std::net::{Ipv6Addr, Shutdown, SocketAddr, SocketAddrV6, TcpListener, TcpStream, UdpSocket};
 use std::process::{Child, Command, Stdio};
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -280,8 +280,17 @@ fn what_has_nothing_to_do_with_keys_is_not_touched() {
     let far = SocketAddrV6::new(node, PORT, 0, 0);
     let listener = routed.lab.on("n1", || TcpListener::bind(("::", PORT)).unwrap());
     let busy = routed.lab.on("c0", || UdpSocket::bind("[::]:0").unwrap());
+    let near: SocketAddr = "[fd77::1:1]:9999".parse().unwrap();
+    let mut stream = routed.lab.on("c0", || TcpStream::connect(near).expect("it is routed"));
+    let (mut served, _) = listener.accept().expect("somebody has connected");
+    // Whoever waits for the other in vain says so, and does not wait for ever.
+    for end in [&stream, &served] {
+        end.set_read_timeout(Some(6 * WAIT)).unwrap();
+        end.set_write_timeout(Some(6 * WAIT)).unwrap();
+    }
     let ends = AtomicBool::new(false);
     let sent = thread::scope(|scope| {
+        let _ends = Ends(&ends);
         let load = scope.spawn(|| {
             let (mut sent, at) = (0u64, SocketAddrV6::new(address, far.port(), 0, 0));
             while !ends.load(Ordering::Relaxed) {
@@ -291,16 +300,14 @@ fn what_has_nothing_to_do_with_keys_is_not_touched() {
             sent
         });
         scope.spawn(|| {
-            let (mut stream, _) = listener.accept().expect("somebody connects");
             let mut all = Vec::new();
-            stream.read_to_end(&mut all).expect("it comes whole");
-            stream.write_all(&all).expect("it goes back");
+            served.read_to_end(&mut all).expect("it comes whole");
+            served.write_all(&all).expect("it goes back");
+            served.shutdown(Shutdown::Write).expect("it is told that this is all");
         });
-        let near: SocketAddr = "[fd77::1:1]:9999".parse().unwrap();
-        let mut stream = routed.lab.on("c0", || TcpStream::connect(near).expect("it is routed"));
         let all: Vec<u8> = (0..4_000_000u32).map(|at| at.to_le_bytes()[0]).collect();
         stream.write_all(&all).expect("it goes there");
-        stream.shutdown(std::net::Shutdown::Write).unwrap();
+        stream.shutdown(Shutdown::Write).unwrap();
         let mut back = Vec::new();
         stream.read_to_end(&mut back).expect("it comes back");
         assert!(back == all, "{} bytes came back", back.len());
