@@ -107,10 +107,10 @@ captures() {
 # Without them tests say what they had to skip, and so they do for anybody but root.
 routers() {
     [ "$(id -u)" = 0 ] || return 0
-    [ -x /usr/lib/frr/bgpd ] && command -v ovs-vsctl >/dev/null && return
-    install frr openvswitch-switch ||
-        echo 'Without FRR and Open vSwitch tests of content routing are skipped:' \
-            'apt-get install frr openvswitch-switch' >&2
+    [ -x /usr/lib/frr/bgpd ] && { command -v ovs-vsctl && command -v ping; } >/dev/null && return
+    install frr openvswitch-switch iputils-ping ||
+        echo 'Without FRR, Open vSwitch and ping tests of content routing are skipped:' \
+            'apt-get install frr openvswitch-switch iputils-ping' >&2
 }
 
 # Without them tests say what they had to skip.

@@ -15,6 +15,7 @@ use std::process::{Command, Stdio};
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
+use std::time::Duration;
 use testkit::program::keyway;
 use testkit::skip;
 
@@ -226,6 +227,10 @@ impl Foreign {
         let near: SocketAddr = "[fd77::1:1]:9999".parse().unwrap();
         let there = bridged.lab.on("c0", || TcpStream::connect(near).expect("it is linked"));
         let (back, _) = listener.accept().expect("somebody connects");
+        for end in [&there, &back] {
+            end.set_read_timeout(Some(STREAM_WAIT_MAX)).unwrap();
+            end.set_write_timeout(Some(STREAM_WAIT_MAX)).unwrap();
+        }
         Self { there, back }
     }
 
@@ -242,6 +247,9 @@ impl Foreign {
         assert!(pings.contains(" 0% packet loss"), "{pings}");
     }
 }
+
+/// How long a stream may stand still before that is said.
+const STREAM_WAIT_MAX: Duration = Duration::from_secs(30);
 
 /// Somebody else's flow, which is never touched.
 const FOREIGN: &str = "table=0,priority=9000,udp6,tp_dst=9";
