@@ -1,8 +1,5 @@
 //! Runs the checker on any of the models and tells what it found.
 
-use crate::bug::Bug;
-use crate::protocol::{Action, Protocol};
-use crate::scope::Scope;
 use crate::story::Story;
 use stateright::{Checker, HasDiscoveries, Model};
 use std::collections::BTreeSet;
@@ -49,30 +46,118 @@ impl<A: fmt::Display> Verdict<A> {
     }
 }
 
-/// Visits every state of a scope.
-#[must_use]
-pub fn exhaust(scope: &Scope, threads: usize) -> Verdict<Action> {
-    run(Protocol::new(scope.clone(), None), threads, None)
+/// Bounds of one of the models: what is in it, how often what may happen, and which of its rules
+/// can be broken.
+pub trait Bounds: Clone + Send + Sync + 'static {
+    /// A rule that is broken.
+    type Bug: Copy + fmt::Debug + PartialEq + Send + Sync + 'static;
+
+    /// All of them.
+    const BUGS: &'static [Self::Bug];
+
+    /// What these bounds are called.
+    fn name(&self) -> &'static str;
+
+    /// The bounds that every run of the tests exhausts.
+    fn everyday() -> Vec<Self>;
+
+    /// Larger bounds: minutes each. The same where there are no larger ones.
+    #[must_use]
+    fn long() -> Vec<Self> {
+        Self::everyday()
+    }
+
+    /// The bounds in which a bug does harm.
+    fn of(bug: Self::Bug) -> Self;
+
+    /// Visits every state within these bounds.
+    #[must_use]
+    fn exhaust(&self, threads: usize) -> Verdict<<Rules<Self> as Model>::Action>
+    where
+        Rules<Self>: Checked,
+    {
+        run(Rules { scope: self.clone(), bug: None }, threads, None)
+    }
+
+    /// Looks for the shortest story of the harm that a bug does.
+    #[must_use]
+    fn hunt(bug: Self::Bug) -> Verdict<<Rules<Self> as Model>::Action>
+    where
+        Rules<Self>: Checked,
+    {
+        shortest(|| Rules { scope: Self::of(bug), bug: Some(bug) })
+    }
+
+    /// For tests: visits every state within the everyday bounds.
+    ///
+    /// # Panics
+    ///
+    /// If a promise is broken, or what must be possible is not.
+    fn assert_all_hold()
+    where
+        Rules<Self>: Checked,
+    {
+        for scope in Self::everyday() {
+            scope.exhaust(THREADS).assert_holds(scope.name());
+        }
+    }
+
+    /// For tests: tells the story of each bug.
+    ///
+    /// # Panics
+    ///
+    /// If one of them breaks no promise.
+    fn assert_all_bugs_are_found()
+    where
+        Rules<Self>: Checked,
+    {
+        for bug in Self::BUGS {
+            Self::hunt(*bug).assert_broken_by(bug);
+        }
+    }
 }
 
-/// Looks for the shortest story in which clients see what a bug does, in its own scope.
-///
-/// # Panics
-///
-/// If the model has nothing that the bug is about: it is none of [`Bug::all`].
-#[must_use]
-pub fn hunt(bug: Bug) -> Verdict<Action> {
-    let scope = bug.scope().expect("a bug of the model");
-    shortest(|| Protocol::new(scope.clone(), Some(bug)).seen_by_clients())
+/// Threads of the checker in tests: as many cores as CI is sure to have.
+pub const THREADS: usize = 2;
+
+/// The rules of a model within its bounds, perhaps with one broken.
+#[derive(Clone, Copy, Debug)]
+pub struct Rules<S: Bounds> {
+    /// The bounds.
+    pub scope: S,
+    /// What is broken.
+    pub bug: Option<S::Bug>,
 }
 
-/// Looks for the shortest story of a broken promise.
-pub(crate) fn shortest<M>(model: impl Fn() -> M) -> Verdict<M::Action>
+impl<S: Bounds> Rules<S> {
+    /// Whether this is broken.
+    #[must_use]
+    pub fn has(&self, bug: impl Into<S::Bug>) -> bool {
+        self.bug == Some(bug.into())
+    }
+}
+
+/// What the checker can run on.
+pub trait Checked:
+    Model<
+        State: Hash + Send + Sync + Clone + PartialEq + 'static,
+        Action: Clone + PartialEq + fmt::Display,
+    > + Send
+    + Sync
+    + 'static
+{
+}
+
+impl<M> Checked for M
 where
     M: Model + Send + Sync + 'static,
     M::State: Hash + Send + Sync + Clone + PartialEq + 'static,
-    M::Action: Clone + PartialEq,
+    M::Action: Clone + PartialEq + fmt::Display,
 {
+}
+
+/// Looks for the shortest story of a broken promise.
+pub(crate) fn shortest<M: Checked>(model: impl Fn() -> M) -> Verdict<M::Action> {
     let mut verdict = run(model(), 1, None);
     // The checker goes on for a while after the first story, and tells the last that it came upon.
     while let Some((_, story)) = &verdict.broken {
@@ -86,12 +171,11 @@ where
 }
 
 /// Runs until a promise is broken, or through all states in less than `depth` steps of the first.
-pub(crate) fn run<M>(model: M, threads: usize, depth: Option<usize>) -> Verdict<M::Action>
-where
-    M: Model + Send + Sync + 'static,
-    M::State: Hash + Send + Sync + Clone + PartialEq + 'static,
-    M::Action: Clone + PartialEq,
-{
+pub(crate) fn run<M: Checked>(
+    model: M,
+    threads: usize,
+    depth: Option<usize>,
+) -> Verdict<M::Action> {
     let properties = model.properties();
     let kept: Vec<&str> = properties
         .iter()

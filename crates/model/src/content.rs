@@ -30,7 +30,7 @@
 mod rules;
 mod state;
 
-pub use rules::{Action, Bug, Rules, Scope, exhaust, hunt};
+pub use rules::{Action, Bug, Rules, Scope};
 pub use state::{Decision, Map, Node, State};
 
 /// Nodes in the model.

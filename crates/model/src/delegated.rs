@@ -16,20 +16,5 @@ mod rules;
 mod scope;
 mod state;
 
-pub use rules::Rules;
-pub use scope::{Bug, Scope};
+pub use scope::{Bug, Rules, Scope};
 pub use state::{Action, CHAIN, Life, Message, NODES, Node, Store, VERSIONS, World};
-
-use crate::check::{self, Verdict};
-
-/// Visits every state of a scope.
-#[must_use]
-pub fn exhaust(scope: &Scope, threads: usize) -> Verdict<Action> {
-    check::run(Rules { scope: *scope, bug: None }, threads, None)
-}
-
-/// Looks in the scope of a bug for the shortest story of the harm it does.
-#[must_use]
-pub fn hunt(bug: Bug) -> Verdict<Action> {
-    check::shortest(|| Rules { scope: bug.scope(), bug: Some(bug) })
-}

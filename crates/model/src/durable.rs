@@ -17,21 +17,6 @@ mod scope;
 mod state;
 mod steps;
 
-pub use rules::Rules;
-pub use scope::{Bug, Scope};
+pub use scope::{Bug, Rules, Scope};
 pub use state::{Chain, Life, Message, NODES_MAX, Node, Store, VERSIONS_MAX, World};
 pub use steps::Action;
-
-use crate::check::{self, Verdict};
-
-/// Visits every state of a scope.
-#[must_use]
-pub fn exhaust(scope: &Scope, threads: usize) -> Verdict<Action> {
-    check::run(Rules { scope: *scope, bug: None }, threads, None)
-}
-
-/// Looks in the scopes of a bug for the shortest story of the harm it does.
-#[must_use]
-pub fn hunt(bug: Bug) -> Verdict<Action> {
-    check::shortest(|| Rules { scope: bug.scope(), bug: Some(bug) })
-}

@@ -21,7 +21,7 @@
 //!
 //! One key, a chain of two nodes and a third that holds a copy of it, two switches. Members have
 //! long leases. The controller goes on without a node, or with another switch, once each pair of a
-//! switch and a node that could still serve together is *severed* ([`Rules::severed`]). The
+//! switch and a node that could still serve together is *severed* (`Rules::severed`). The
 //! replication of the chain is as simple as it can be, for [the other model](crate) has all of it:
 //! versions come in order, and a closed chain commits what it has.
 //!
@@ -42,20 +42,20 @@
 //! - The controller knows what members have installed as soon as they have. Reports that are late
 //!   only delay it.
 
+mod bug;
 mod controller;
 mod member;
 mod network;
-mod rules;
 mod scope;
 mod serve;
 mod steps;
 
+pub use bug::Bug;
 pub use controller::{Decision, Hot, Map};
 pub use member::{Node, Switch};
 pub use network::{Packet, Question};
-pub use rules::{Bug, Rules};
-pub use scope::Scope;
-pub use steps::{Action, Left, State, exhaust, hunt};
+pub use scope::{Rules, Scope};
+pub use steps::{Action, Left, State};
 
 /// Switches in the model.
 pub const SWITCHES: usize = 2;

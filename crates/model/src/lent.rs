@@ -98,21 +98,6 @@ mod steps;
 mod tail;
 
 pub use bug::Bug;
-pub use rules::Rules;
-pub use scope::{Change, Scope, Write};
+pub use scope::{Change, Rules, Scope, Write};
 pub use state::{Ask, Cache, Entry, Lease, Loan, Message, Of, Phase, Table, Tail, World};
 pub use steps::Action;
-
-use crate::check::{self, Verdict};
-
-/// Visits every state of a scope.
-#[must_use]
-pub fn exhaust(scope: &Scope, threads: usize) -> Verdict<Action> {
-    check::run(Rules { scope: *scope, bug: None }, threads, None)
-}
-
-/// Looks in the scope of a bug for the shortest story of the harm it does.
-#[must_use]
-pub fn hunt(bug: Bug) -> Verdict<Action> {
-    check::shortest(|| Rules { scope: bug.scope(), bug: Some(bug) })
-}

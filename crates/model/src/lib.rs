@@ -52,11 +52,13 @@
 //!
 //! Expiry, ranges, several keys (versions are per partition, but one key uses all of them),
 //! sessions that end because time has passed, overload, and how long anything takes. The simulator
-//! has all of these. Seven things have models of their own: disks that lag behind what was said
+//! has all of these. Nine things have models of their own: disks that lag behind what was said
 //! ([`durable`]), the same for writes of keys that are delegated ([`delegated`]), older copies of
-//! stores that are put back ([`Returning`]), takeovers that do not wait for leases ([`fence`]),
-//! partitions that are split and merged ([`split`]), keys that a tail lends to caches
-//! ([`lent`]), and requests that no switch has stamped ([`content`]).
+//! stores that are put back ([`Returning`]), nodes that leave for a while ([`leaving`]), takeovers
+//! that do not wait for leases ([`fence`]), the signs of leaders ([`leaders`]), partitions that are
+//! split and merged ([`split`]), keys that a tail lends to caches ([`lent`]), and requests that no
+//! switch has stamped ([`content`]). Their bounds are [`Bounds`], which know how to run the
+//! checker.
 
 mod bug;
 mod check;
@@ -66,6 +68,8 @@ pub mod delegated;
 pub mod durable;
 pub mod fence;
 mod history;
+pub mod leaders;
+pub mod leaving;
 pub mod lent;
 mod live;
 mod node;
@@ -78,14 +82,11 @@ mod steps;
 mod story;
 
 pub use bug::Bug;
-pub use check::{Verdict, exhaust, hunt};
+pub use check::{Bounds, Checked, Rules, THREADS, Verdict};
 pub use history::{Kind, Possible, Request};
 pub use live::stuck;
-pub use protocol::{Action, Protocol};
-pub use returns::{
-    Cluster, Map, Member, ReturnAction, ReturnBug, ReturnScope, Returning, Store, exhaust_returns,
-    hunt_return,
-};
+pub use protocol::{Action, Protocol, exhaust, hunt};
+pub use returns::{Cluster, Map, Member, ReturnAction, ReturnBug, ReturnScope, Returning, Store};
 pub use scope::Scope;
 pub use state::{
     Bits, Breach, Chain, Effect, Faults, Message, NODES, Node, Outcome, Piece, REQUESTS_MAX,

@@ -1,13 +1,10 @@
 //! Runs the model checker on chosen bounds, or tells the stories of bugs.
 
-use clap::Parser;
-use model::content;
-use model::delegated;
-use model::durable;
-use model::fence;
-use model::lent;
-use model::split;
-use model::{Bug, ReturnBug, Scope, Verdict, exhaust, hunt, hunt_return, stuck};
+use clap::{Args, Parser};
+use model::{
+    Bounds, Bug, Checked, ReturnScope, Rules, Scope, Verdict, content, delegated, durable, exhaust,
+    fence, hunt, leaders, leaving, lent, split, stuck,
+};
 use std::fmt;
 use std::num::NonZero;
 use std::process::ExitCode;
@@ -17,36 +14,53 @@ use std::process::ExitCode;
 struct Options {
     /// A part of the names of the bounds; all of them if it is missing.
     scope: Option<String>,
-    /// Take the long ones, which need minutes each and gigabytes.
+    /// Take the long ones, which need minutes each and gigabytes, where there are such.
     #[arg(long)]
     long: bool,
     /// Look for states in which a request can never be answered.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "OfItsOwn")]
     stuck: bool,
     /// Tell the shortest story of every bug.
     #[arg(long, conflicts_with_all = ["scope", "long", "stuck"])]
     bugs: bool,
-    /// The model of fences instead.
-    #[arg(long, conflicts_with_all = ["long", "stuck"])]
-    fences: bool,
-    /// The model of disks that are late instead.
-    #[arg(long, conflicts_with_all = ["stuck", "fences"])]
-    disks: bool,
-    /// The model of delegated writes and late disks instead.
-    #[arg(long, conflicts_with_all = ["stuck", "fences", "disks"])]
-    delegated: bool,
-    /// The model of partitions that are split and merged instead.
-    #[arg(long, conflicts_with_all = ["stuck", "fences", "disks", "delegated"])]
-    splits: bool,
-    /// The model of keys that are lent to caches instead.
-    #[arg(long, conflicts_with_all = ["stuck", "fences", "disks", "delegated", "splits"])]
-    lent: bool,
-    /// The model of content routing instead.
-    #[arg(long, conflicts_with_all = ["stuck", "fences", "disks", "delegated", "splits", "lent"])]
-    content: bool,
+    #[command(flatten)]
+    own: OfItsOwn,
     /// Threads of the checker.
     #[arg(long, default_value = "2")]
     threads: NonZero<usize>,
+}
+
+/// What has a model of its own.
+#[derive(Args)]
+#[group(multiple = false)]
+struct OfItsOwn {
+    /// The model of stores that are put back instead.
+    #[arg(long)]
+    returns: bool,
+    /// The model of members that leave for a while instead.
+    #[arg(long)]
+    leaving: bool,
+    /// The model of leaders and their signs instead.
+    #[arg(long)]
+    leaders: bool,
+    /// The model of fences instead.
+    #[arg(long)]
+    fences: bool,
+    /// The model of disks that are late instead.
+    #[arg(long)]
+    disks: bool,
+    /// The model of delegated writes and late disks instead.
+    #[arg(long)]
+    delegated: bool,
+    /// The model of partitions that are split and merged instead.
+    #[arg(long)]
+    splits: bool,
+    /// The model of keys that are lent to caches instead.
+    #[arg(long)]
+    lent: bool,
+    /// The model of content routing instead.
+    #[arg(long)]
+    content: bool,
 }
 
 fn main() -> ExitCode {
@@ -62,42 +76,29 @@ fn main() -> ExitCode {
 
 /// Looks into the model that is asked for; says whether all is well.
 fn look(options: &Options) -> Result<bool, NoSuchScope> {
-    if options.fences {
-        let scopes = fence::Scope::everyday();
-        look_into(options, (scopes, |it| it.name), fence::Bug::ALL, fence::exhaust, fence::hunt)
-    } else if options.disks {
-        let scopes = if options.long { durable::Scope::long() } else { durable::Scope::everyday() };
-        look_into(
-            options,
-            (scopes, |it| it.name),
-            durable::Bug::ALL,
-            durable::exhaust,
-            durable::hunt,
-        )
-    } else if options.delegated {
-        let scopes =
-            if options.long { delegated::Scope::long() } else { delegated::Scope::everyday() };
-        look_into(
-            options,
-            (scopes, |it| it.name),
-            delegated::Bug::ALL,
-            delegated::exhaust,
-            delegated::hunt,
-        )
-    } else if options.splits {
-        let scopes = if options.long { split::Scope::long() } else { split::Scope::everyday() };
-        look_into(options, (scopes, |it| it.name), split::Bug::ALL, split::exhaust, split::hunt)
-    } else if options.lent {
-        let scopes = if options.long { lent::Scope::long() } else { lent::Scope::everyday() };
-        look_into(options, (scopes, |it| it.name), lent::Bug::ALL, lent::exhaust, lent::hunt)
-    } else if options.content {
-        let scopes = content::Scope::everyday();
-        let (exhaust, hunt) = (content::exhaust, content::hunt);
-        look_into(options, (scopes, |it| it.name), content::Bug::ALL, exhaust, hunt)
+    let own = &options.own;
+    if own.returns {
+        look_into::<ReturnScope>(options)
+    } else if own.leaving {
+        look_into::<leaving::Scope>(options)
+    } else if own.leaders {
+        look_into::<leaders::Scope>(options)
+    } else if own.fences {
+        look_into::<fence::Scope>(options)
+    } else if own.disks {
+        look_into::<durable::Scope>(options)
+    } else if own.delegated {
+        look_into::<delegated::Scope>(options)
+    } else if own.splits {
+        look_into::<split::Scope>(options)
+    } else if own.lent {
+        look_into::<lent::Scope>(options)
+    } else if own.content {
+        look_into::<content::Scope>(options)
     } else if options.bugs {
-        let returns = ReturnBug::ALL.into_iter().filter(|bug| !tell_return(*bug)).count();
+        let returns = look_into::<ReturnScope>(options)?;
         let missed = Bug::all().into_iter().filter(|bug| tell(&bug.name(), &hunt(*bug))).count();
-        Ok(returns + missed == 0)
+        Ok(returns && missed == 0)
     } else {
         let scopes = if options.long { Scope::long() } else { Scope::everyday() };
         let failed = options.named(scopes, |it| it.name)?.into_iter().filter(|scope| {
@@ -141,20 +142,18 @@ impl Options {
 
 /// Tells what the checker found in one of the models, within its bounds or of its bugs, and whether
 /// all is well.
-fn look_into<S, B: Copy + fmt::Debug, A: fmt::Display>(
-    options: &Options,
-    (scopes, name): (Vec<S>, fn(&S) -> &'static str),
-    bugs: impl IntoIterator<Item = B>,
-    exhaust: fn(&S, usize) -> Verdict<A>,
-    hunt: fn(B) -> Verdict<A>,
-) -> Result<bool, NoSuchScope> {
+fn look_into<S: Bounds>(options: &Options) -> Result<bool, NoSuchScope>
+where
+    Rules<S>: Checked,
+{
     if options.bugs {
-        let missed = bugs.into_iter().filter(|bug| tell(&format!("{bug:?}"), &hunt(*bug)));
+        let missed = S::BUGS.iter().filter(|bug| tell(&format!("{bug:?}"), &S::hunt(**bug)));
         return Ok(missed.count() == 0);
     }
-    let named = options.named(scopes, name)?;
+    let scopes = if options.long { S::long() } else { S::everyday() };
+    let named = options.named(scopes, S::name)?;
     let threads = options.threads.get();
-    let failed = named.iter().filter(|scope| !tell(name(scope), &exhaust(scope, threads)));
+    let failed = named.iter().filter(|scope| !tell(scope.name(), &scope.exhaust(threads)));
     Ok(failed.count() == 0)
 }
 
@@ -170,16 +169,6 @@ fn tell<A: fmt::Display>(name: &str, verdict: &Verdict<A>) -> bool {
         println!("  never: {what}");
     }
     unreached.is_empty()
-}
-
-/// Tells what a broken rule of comparing members that came back does, and whether that was found.
-fn tell_return(bug: ReturnBug) -> bool {
-    let Some((scope, story)) = hunt_return(bug) else {
-        println!("{bug:?}: not found");
-        return false;
-    };
-    print!("{bug:?}, in {scope}: broken after {} steps\n{story}", story.0.len());
-    true
 }
 
 /// Tells whether every request can be answered from every state.
@@ -198,9 +187,18 @@ mod tests {
 
     #[test]
     fn a_name_that_no_bounds_have_is_an_error_that_says_which_there_are() {
-        for model in
-            ["--fences", "--disks", "--delegated", "--splits", "--lent", "--content", "--stuck"]
-        {
+        for model in [
+            "--returns",
+            "--leaving",
+            "--leaders",
+            "--fences",
+            "--disks",
+            "--delegated",
+            "--splits",
+            "--lent",
+            "--content",
+            "--stuck",
+        ] {
             let options = Options::parse_from(["keyway-model", model, "nothing has this name"]);
             let error = look(&options).expect_err("nothing is looked into");
             assert!(!error.names.is_empty(), "{model}");

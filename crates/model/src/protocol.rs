@@ -1,6 +1,7 @@
 //! The model as the checker sees it: states, steps and what must always hold.
 
 use crate::bug::Bug;
+use crate::check::{self, Verdict};
 use crate::history::{Possible, Request, Ways};
 use crate::node::Turn;
 use crate::scope::Scope;
@@ -316,4 +317,21 @@ fn set(state: &mut State, request: u8, status: Status) {
     if let Some(place) = state.clients.get_mut(usize::from(request)) {
         *place = status;
     }
+}
+
+/// Visits every state of a scope.
+#[must_use]
+pub fn exhaust(scope: &Scope, threads: usize) -> Verdict<Action> {
+    check::run(Protocol::new(scope.clone(), None), threads, None)
+}
+
+/// Looks for the shortest story in which clients see what a bug does, in its own scope.
+///
+/// # Panics
+///
+/// If the model has nothing that the bug is about: it is none of [`Bug::all`].
+#[must_use]
+pub fn hunt(bug: Bug) -> Verdict<Action> {
+    let scope = bug.scope().expect("a bug of the model");
+    check::shortest(|| Protocol::new(scope.clone(), Some(bug)).seen_by_clients())
 }

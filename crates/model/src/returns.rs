@@ -19,12 +19,12 @@
 //! - When the controller's store is put back every node is up, and stays so until it has reported.
 //!   While all who follow a newer map are silent, nobody can tell.
 
-mod hunt;
+mod compare;
 mod rules;
 mod scope;
 mod state;
 
-pub use hunt::{exhaust_returns, hunt_return};
-pub use rules::{ReturnAction, Returning};
-pub use scope::{ReturnBug, ReturnScope};
+pub(crate) use compare::{Claim, Trust, compare};
+pub use rules::ReturnAction;
+pub use scope::{ReturnBug, ReturnScope, Returning};
 pub use state::{Cluster, Map, Member, Store};

@@ -23,9 +23,10 @@ const WAITING: [&str; 4] = [
 ];
 
 /// Suites that take longest; they begin first, so that none of them ends long after all else.
-const LONG: [&str; 5] = [
+const LONG: [&str; 6] = [
     "sim/tests/promises.rs",
     "xdp/tests/sameness/main.rs",
+    "model/tests/models.rs",
     "model/tests/bounds.rs",
     "experiments/tests/rack.rs",
     "runtime/src/lib.rs",

@@ -2,7 +2,7 @@
 
 use super::NODES;
 use super::state::{Decision, Map, Node, State};
-use crate::check::{self, Verdict};
+use crate::check::{self, Bounds};
 use crate::state::Bits;
 use arrayvec::ArrayVec;
 use stateright::{Model, Property};
@@ -35,16 +35,6 @@ impl Bug {
         Self::OwnOutcomes,
         Self::ForgetEarly,
     ];
-
-    /// The bounds in which clients see what it does.
-    #[must_use]
-    pub fn scope(self) -> Scope {
-        match self {
-            Self::NoLease | Self::TakeOverEarly => Scope::the_tail_is_lost(),
-            Self::TrustRoutes | Self::ServeClosed | Self::OwnOutcomes => Scope::roles_change(),
-            Self::ForgetEarly => Scope::outcomes_go(),
-        }
-    }
 }
 
 /// The bounds of one run of the checker.
@@ -64,10 +54,19 @@ pub struct Scope {
     pub forgets: bool,
 }
 
-impl Scope {
-    /// All that the tests exhaust.
-    #[must_use]
-    pub fn everyday() -> Vec<Self> {
+/// The rules within these bounds, perhaps with one broken.
+pub type Rules = check::Rules<Scope>;
+
+impl Bounds for Scope {
+    type Bug = Bug;
+
+    const BUGS: &'static [Bug] = &Bug::ALL;
+
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn everyday() -> Vec<Self> {
         vec![
             Self::the_tail_is_lost(),
             Self::the_head_is_lost(),
@@ -76,6 +75,16 @@ impl Scope {
         ]
     }
 
+    fn of(bug: Bug) -> Self {
+        match bug {
+            Bug::NoLease | Bug::TakeOverEarly => Scope::the_tail_is_lost(),
+            Bug::TrustRoutes | Bug::ServeClosed | Bug::OwnOutcomes => Scope::roles_change(),
+            Bug::ForgetEarly => Scope::outcomes_go(),
+        }
+    }
+}
+
+impl Scope {
     /// The chain goes on without its tail.
     #[must_use]
     pub fn the_tail_is_lost() -> Self {
@@ -110,15 +119,6 @@ impl Scope {
     }
 }
 
-/// The model within these bounds, perhaps with a bug.
-#[derive(Clone, Debug)]
-pub struct Rules {
-    /// The bounds.
-    pub scope: Scope,
-    /// The bug.
-    pub bug: Option<Bug>,
-}
-
 /// A step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Action {
@@ -151,10 +151,6 @@ impl fmt::Display for Action {
 }
 
 impl Rules {
-    pub(super) fn has(&self, bug: Bug) -> bool {
-        self.bug == Some(bug)
-    }
-
     fn nodes(&self) -> std::ops::Range<u8> {
         0..self.scope.nodes
     }
@@ -310,17 +306,4 @@ fn left_behind(_: &Rules, state: &State) -> bool {
         own.open && own.epoch < map.epoch && is_end
     };
     map.epoch > 1 && (0..state.nodes.len() as u8).any(ends)
-}
-
-/// Visits every state of a scope.
-#[must_use]
-pub fn exhaust(scope: &Scope, threads: usize) -> Verdict<Action> {
-    check::run(Rules { scope: scope.clone(), bug: None }, threads, None)
-}
-
-/// Looks for the shortest story in which clients see what a bug does, in its own scope.
-#[must_use]
-pub fn hunt(bug: Bug) -> Verdict<Action> {
-    let scope = bug.scope();
-    check::shortest(|| Rules { scope: scope.clone(), bug: Some(bug) })
 }

@@ -1,20 +1,11 @@
 //! What may happen, what nodes do, and what is promised.
 
-use super::scope::{Bug, Scope};
+use super::scope::{Bug, Rules};
 use super::state::{Action, CHAIN, Life, Message, Node, Store, VERSIONS, World};
 use crate::state::Bits;
 use arrayvec::ArrayVec;
 use stateright::{Model, Property};
 use std::collections::BTreeSet;
-
-/// The rules within a scope, perhaps with one broken.
-#[derive(Clone, Copy, Debug)]
-pub struct Rules {
-    /// The bounds.
-    pub scope: Scope,
-    /// What is broken.
-    pub bug: Option<Bug>,
-}
 
 /// The order that names the first delegation.
 const FIRST: u8 = 1;
@@ -24,10 +15,6 @@ const ENDED: u8 = 2;
 const SECOND: u8 = 3;
 
 impl Rules {
-    fn has(&self, bug: Bug) -> bool {
-        self.bug == Some(bug)
-    }
-
     /// The order that began the delegation of a version.
     fn delegation(&self, version: u8) -> u8 {
         if version <= self.scope.first { FIRST } else { SECOND }

@@ -1,5 +1,7 @@
 //! Bounds, and the rules that may be broken.
 
+use crate::check::{self, Bounds};
+
 /// What is in the model, and how often what may happen.
 #[derive(Clone, Copy, Debug)]
 pub struct Scope {
@@ -18,6 +20,9 @@ pub struct Scope {
     /// How many nodes may go for good: less than are in a chain.
     pub losses: u8,
 }
+
+/// The rules within these bounds, perhaps with one broken.
+pub type Rules = check::Rules<Scope>;
 
 /// A rule that is broken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,21 +61,34 @@ const THREE: Scope = Scope { name: "a chain of three", chain: 3, first: 1, losse
 
 const AGAIN: Scope = Scope { name: "it leaves again", first: 1, second: 1, losses: 0, ..TWO };
 
-impl Scope {
-    /// The bounds that every run of the tests exhausts.
-    #[must_use]
-    pub fn everyday() -> Vec<Self> {
+impl Bounds for Scope {
+    type Bug = Bug;
+
+    const BUGS: &'static [Bug] = &Bug::ALL;
+
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn everyday() -> Vec<Self> {
         vec![TWO, THREE, AGAIN]
     }
 
-    /// Larger bounds: minutes each.
-    #[must_use]
-    pub fn long() -> Vec<Self> {
+    fn long() -> Vec<Self> {
         vec![
             Self { name: "a chain of two, power goes twice", cuts: 2, ..TWO },
             Self { name: "two writes at a chain of three", first: 2, ..THREE },
             Self { name: "it leaves again, and a node goes", losses: 1, ..AGAIN },
         ]
+    }
+
+    fn of(bug: Bug) -> Self {
+        match bug {
+            Bug::LastUntold | Bug::LastUnsynced | Bug::HideUnsynced | Bug::TellRecorded => TWO,
+            Bug::OlderCounts | Bug::FetchShownOnly | Bug::FetchUnsynced => TWO,
+            Bug::AnyoneCounts => THREE,
+            Bug::OtherDelegation => AGAIN,
+        }
     }
 }
 
@@ -87,15 +105,4 @@ impl Bug {
         Self::FetchShownOnly,
         Self::FetchUnsynced,
     ];
-
-    /// The bounds in which it does harm.
-    #[must_use]
-    pub fn scope(self) -> Scope {
-        match self {
-            Self::LastUntold | Self::LastUnsynced | Self::HideUnsynced | Self::TellRecorded => TWO,
-            Self::OlderCounts | Self::FetchShownOnly | Self::FetchUnsynced => TWO,
-            Self::AnyoneCounts => THREE,
-            Self::OtherDelegation => AGAIN,
-        }
-    }
 }

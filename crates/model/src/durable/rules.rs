@@ -1,6 +1,6 @@
 //! What may happen, what the controller decides, and what is promised.
 
-use super::scope::{Bug, Scope};
+use super::scope::{Bug, Rules};
 use super::state::{Chain, Life, NODES_MAX, Node, Store, VERSIONS_MAX, World};
 use super::steps::{Action, serves};
 use crate::state::Bits;
@@ -8,20 +8,7 @@ use arrayvec::ArrayVec;
 use stateright::{Model, Property};
 use std::collections::BTreeSet;
 
-/// The rules within a scope, perhaps with one broken.
-#[derive(Clone, Copy, Debug)]
-pub struct Rules {
-    /// The bounds.
-    pub scope: Scope,
-    /// What is broken.
-    pub bug: Option<Bug>,
-}
-
 impl Rules {
-    pub(super) fn has(&self, bug: Bug) -> bool {
-        self.bug == Some(bug)
-    }
-
     fn nodes_steps(&self, world: &World, actions: &mut Vec<Action>) {
         for (node, it) in (0..).zip(&world.nodes) {
             if it.life != Life::Known {

@@ -1,5 +1,7 @@
 //! Bounds, and the rules that may be broken.
 
+use crate::check::{self, Bounds};
+
 /// What is in the model, and how often what may happen.
 #[derive(Clone, Copy, Debug)]
 pub struct Scope {
@@ -22,6 +24,9 @@ pub struct Scope {
     /// Whether the members of a chain that opens may stand in another order.
     pub reorders: bool,
 }
+
+/// The rules within these bounds, perhaps with one broken.
+pub type Rules = check::Rules<Scope>;
 
 /// A rule that is broken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,16 +84,20 @@ const JOIN: Scope =
 
 const TWICE: Scope = Scope { name: "power goes twice", writes: 1, cuts: 2, ..TWO };
 
-impl Scope {
-    /// The bounds that every run of the tests exhausts.
-    #[must_use]
-    pub fn everyday() -> Vec<Self> {
+impl Bounds for Scope {
+    type Bug = Bug;
+
+    const BUGS: &'static [Bug] = &Bug::ALL;
+
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn everyday() -> Vec<Self> {
         vec![TWO, ORDERED, LOSS, THREE, POWER, JOIN, TWICE]
     }
 
-    /// Larger bounds: minutes each.
-    #[must_use]
-    pub fn long() -> Vec<Self> {
+    fn long() -> Vec<Self> {
         let behind_two = Self { name: "a node is taken in behind two", ..JOIN };
         vec![
             Self { nodes: 3, members: 2, ..behind_two },
@@ -97,6 +106,19 @@ impl Scope {
             Self { name: "two writes at three members", writes: 2, losses: 1, ..THREE },
             Self { name: "a node is taken in beside two writes", writes: 2, cuts: 2, ..JOIN },
         ]
+    }
+
+    fn of(bug: Bug) -> Self {
+        match bug {
+            Bug::CommitForBeingLast | Bug::LastUnsynced | Bug::TellRecorded => LOSS,
+            Bug::SoleUnsynced => Scope { members: 1, losses: 0, ..LOSS },
+            Bug::Watermark | Bug::StableAlone => LOSS,
+            Bug::RestartGoesOn | Bug::SettleAlone => TWO,
+            Bug::KeepTold => THREE,
+            Bug::SettledUnsynced => LOSS,
+            Bug::BaseLater => Scope { cuts: 0, ..ORDERED },
+            Bug::OfferWithoutBase => ORDERED,
+        }
     }
 }
 
@@ -116,19 +138,4 @@ impl Bug {
         Self::BaseLater,
         Self::OfferWithoutBase,
     ];
-
-    /// The bounds in which it does harm.
-    #[must_use]
-    pub fn scope(self) -> Scope {
-        match self {
-            Self::CommitForBeingLast | Self::LastUnsynced | Self::TellRecorded => LOSS,
-            Self::SoleUnsynced => Scope { members: 1, losses: 0, ..LOSS },
-            Self::Watermark | Self::StableAlone => LOSS,
-            Self::RestartGoesOn | Self::SettleAlone => TWO,
-            Self::KeepTold => THREE,
-            Self::SettledUnsynced => LOSS,
-            Self::BaseLater => Scope { cuts: 0, ..ORDERED },
-            Self::OfferWithoutBase => ORDERED,
-        }
-    }
 }

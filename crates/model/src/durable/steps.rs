@@ -1,7 +1,6 @@
 //! What nodes do: take, record, send on, tell, commit, offer, settle.
 
-use super::rules::Rules;
-use super::scope::Bug;
+use super::scope::{Bug, Rules};
 use super::state::{Chain, Life, Message, NODES_MAX, Node, Store, VERSIONS_MAX, World};
 use crate::state::Bits;
 use std::fmt;

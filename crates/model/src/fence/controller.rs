@@ -1,6 +1,7 @@
 //! What the controller decides, and when it may.
 
-use super::rules::{Bug, Rules};
+use super::bug::Bug;
+use super::scope::Rules;
 use super::steps::State;
 use super::{NODES, READER, SWITCHES};
 use crate::state::Bits;

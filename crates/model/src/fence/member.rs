@@ -1,7 +1,8 @@
 //! What members hold, and what they serve.
 
+use super::bug::Bug;
 use super::controller::{Hot, Map};
-use super::rules::{Bug, Rules};
+use super::scope::Rules;
 
 /// A switch.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]

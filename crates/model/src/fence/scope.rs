@@ -1,6 +1,8 @@
 //! Bounds: what is in the model and how often what may happen.
 
+use super::bug::Bug;
 use super::controller::Decision::{self, *};
+use crate::check::{self, Bounds};
 
 /// The bounds of one run of the checker.
 #[derive(Clone, Debug)]
@@ -23,8 +25,49 @@ pub struct Scope {
     pub hot: bool,
 }
 
+/// The rules within these bounds, perhaps with one broken.
+pub type Rules = check::Rules<Scope>;
+
 /// The tail of the first chain.
 const TAIL: u8 = 1;
+
+impl Bounds for Scope {
+    type Bug = Bug;
+
+    const BUGS: &'static [Bug] = &Bug::ALL;
+
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn everyday() -> Vec<Self> {
+        vec![
+            Self::a_node_is_fenced(),
+            Self::a_head_is_fenced(),
+            Self::a_node_is_let_in(),
+            Self::the_switch_changes(),
+            Self::both_change(),
+            Self::copies_are_left(),
+            Self::direct_requests(),
+            Self::a_leader_is_deposed(),
+        ]
+    }
+
+    fn of(bug: Bug) -> Self {
+        match bug {
+            Bug::NoFence | Bug::ConfirmEarly => Scope::a_node_is_fenced(),
+            Bug::ForgetOtherSwitch | Bug::SeveredIsEnough => Scope::both_change(),
+            Bug::ForgetReaders => Scope::copies_are_left(),
+            Bug::StandbyIsNoDanger => Scope::both_change(),
+            Bug::LetInByOneShard | Bug::LetInAfterFence => Scope::a_node_is_let_in(),
+            Bug::DirectOutlastsFence => Scope::direct_requests(),
+            Bug::DeposedGrants | Bug::ObeyOldTerm | Bug::ObeyUnregistered => {
+                Scope::a_leader_is_deposed()
+            }
+            Bug::AnySwitch => Scope::the_switch_changes(),
+        }
+    }
+}
 
 impl Scope {
     fn new(name: &'static str, decisions: &[Decision]) -> Self {
@@ -41,21 +84,6 @@ impl Scope {
     /// The nodes that matter.
     pub(super) fn nodes(&self) -> std::ops::Range<u8> {
         if self.hot { 0..3 } else { 0..2 }
-    }
-
-    /// All that the tests exhaust.
-    #[must_use]
-    pub fn everyday() -> Vec<Self> {
-        vec![
-            Self::a_node_is_fenced(),
-            Self::a_head_is_fenced(),
-            Self::a_node_is_let_in(),
-            Self::the_switch_changes(),
-            Self::both_change(),
-            Self::copies_are_left(),
-            Self::direct_requests(),
-            Self::a_leader_is_deposed(),
-        ]
     }
 
     /// The chain goes on without its tail.

@@ -1,9 +1,10 @@
 //! How requests are served, and writes go down the chain.
 
 use super::READER;
+use super::bug::Bug;
 use super::controller::{Hot, Map};
 use super::network::{Packet, Question};
-use super::rules::{Bug, Rules};
+use super::scope::Rules;
 use super::steps::State;
 
 impl Rules {

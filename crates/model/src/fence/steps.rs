@@ -1,12 +1,11 @@
 //! Which steps there are from a state, and where each leads.
 
+use super::bug::Bug;
 use super::controller::{Decision, Hot, Map};
 use super::member::{Node, Switch};
 use super::network::{Packet, Question};
-use super::rules::{Bug, Rules};
-use super::scope::Scope;
+use super::scope::{Rules, Scope};
 use super::{NODES, SWITCHES};
-use crate::check::{self, Verdict};
 use crate::state::Bits;
 use stateright::{Model, Property};
 use std::array;
@@ -407,17 +406,4 @@ impl Rules {
             state.reply(map.named, version, true, 0);
         }
     }
-}
-
-/// Visits every state of a scope.
-#[must_use]
-pub fn exhaust(scope: &Scope, threads: usize) -> Verdict<Action> {
-    check::run(Rules { scope: scope.clone(), bug: None }, threads, None)
-}
-
-/// Looks for the shortest story in which clients see what a bug does, in its own scope.
-#[must_use]
-pub fn hunt(bug: Bug) -> Verdict<Action> {
-    let scope = bug.scope();
-    check::shortest(|| Rules { scope: scope.clone(), bug: Some(bug) })
 }

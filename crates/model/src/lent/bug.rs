@@ -1,7 +1,5 @@
 //! Rules that the model can be told to break.
 
-use super::scope::Scope;
-
 /// A deliberate bug.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bug {
@@ -127,28 +125,5 @@ impl Bug {
     #[must_use]
     pub fn delays(self) -> bool {
         matches!(self, Self::RenewsOwed | Self::LendsUnderWay)
-    }
-
-    /// The bounds in which clients see what it does.
-    #[must_use]
-    pub fn scope(self) -> Scope {
-        match self {
-            Self::NoWait | Self::ShowsOld | Self::ShowsBetween | Self::CommitsUpstream => {
-                Scope::one()
-            }
-            Self::OutlivesRight | Self::BeyondRight => Scope::fenced(),
-            Self::RestartServes => Scope::restarts(),
-            Self::SettlesLent | Self::LendsSettled | Self::CountsAnew => Scope::turns(),
-            Self::KeepsFetch | Self::LateLoan | Self::AnyNonce | Self::KeepsLower => Scope::one(),
-            Self::SameNumber | Self::OldUpdate | Self::OldAnswer | Self::LateEvict => Scope::one(),
-            Self::NoFloor | Self::FromReceipt | Self::NoBound => Scope::one(),
-            Self::RenewsOwed | Self::LendsUnderWay | Self::AnswersAfterLease => Scope::one(),
-            Self::IgnoresEnd | Self::TimeFromReceipt | Self::TimeWithoutBound => Scope::ending(),
-            Self::LoanWithoutFloor => Scope::two_keys(),
-            Self::TwoHolders | Self::LendsHeldBack => Scope::two(),
-            Self::AnyIncarnation | Self::AnyReceiver => Scope::incarnations(),
-            Self::BatchUpdates | Self::TellsPastBatch => Scope::batch(),
-            Self::RegistersLent | Self::RegistersTold | Self::LendsRegistered => Scope::copied(),
-        }
     }
 }

@@ -1,7 +1,7 @@
 //! What a cache does.
 
 use super::bug::Bug;
-use super::rules::Rules;
+use super::scope::Rules;
 use super::state::{Ask, Cache, Entry, Lease, Message, Of, World};
 use crate::state::Bits;
 

@@ -1,23 +1,10 @@
 //! What may happen next, what time does, and what clients see.
 
 use super::bug::Bug;
-use super::scope::{Change, Scope, Write};
+use super::scope::{Change, Rules, Write};
 use super::state::{Ask, Message, Of, Phase, Tail, World};
 
-/// The rules within a scope, perhaps with one broken.
-#[derive(Clone, Copy, Debug)]
-pub struct Rules {
-    /// The bounds.
-    pub scope: Scope,
-    /// What is broken.
-    pub bug: Option<Bug>,
-}
-
 impl Rules {
-    pub(super) fn has(&self, bug: Bug) -> bool {
-        self.bug == Some(bug)
-    }
-
     pub(super) fn touches(&self, version: u8, key: u8) -> bool {
         self.scope.write(version).is_some_and(|it| it.touches(key))
     }

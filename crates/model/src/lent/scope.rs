@@ -1,5 +1,8 @@
 //! Bounds: what is in the model and how often what may happen.
 
+use super::bug::Bug;
+use crate::check::{self, Bounds};
+
 /// A write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Write {
@@ -65,6 +68,9 @@ pub struct Scope {
     /// When values end that do, by the clock of the cluster.
     pub ends: u8,
 }
+
+/// The rules within these bounds, perhaps with one broken.
+pub type Rules = check::Rules<Scope>;
 
 const ONE: Scope = Scope {
     name: "one cache",
@@ -164,10 +170,16 @@ const FENCED: Scope = Scope {
 
 const RESTARTS: Scope = Scope { name: "the tail restarts", change: Change::Restart, ..FENCED };
 
-impl Scope {
-    /// All that the tests exhaust.
-    #[must_use]
-    pub fn everyday() -> Vec<Self> {
+impl Bounds for Scope {
+    type Bug = Bug;
+
+    const BUGS: &'static [Bug] = &Bug::ALL;
+
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn everyday() -> Vec<Self> {
         vec![
             ONE,
             Self { name: "one cache without floors", floors: false, ..ONE },
@@ -198,9 +210,7 @@ impl Scope {
         ]
     }
 
-    /// Larger bounds: up to some minutes each.
-    #[must_use]
-    pub fn long() -> Vec<Self> {
+    fn long() -> Vec<Self> {
         vec![
             Self { name: "long leases", lease: 4, right: 4, ..ONE },
             Self {
@@ -233,46 +243,27 @@ impl Scope {
         ]
     }
 
-    pub(super) const fn one() -> Self {
-        ONE
+    fn of(bug: Bug) -> Self {
+        match bug {
+            Bug::NoWait | Bug::ShowsOld | Bug::ShowsBetween | Bug::CommitsUpstream => ONE,
+            Bug::OutlivesRight | Bug::BeyondRight => FENCED,
+            Bug::RestartServes => RESTARTS,
+            Bug::SettlesLent | Bug::LendsSettled | Bug::CountsAnew => TURNS,
+            Bug::KeepsFetch | Bug::LateLoan | Bug::AnyNonce | Bug::KeepsLower => ONE,
+            Bug::SameNumber | Bug::OldUpdate | Bug::OldAnswer | Bug::LateEvict => ONE,
+            Bug::NoFloor | Bug::FromReceipt | Bug::NoBound => ONE,
+            Bug::RenewsOwed | Bug::LendsUnderWay | Bug::AnswersAfterLease => ONE,
+            Bug::IgnoresEnd | Bug::TimeFromReceipt | Bug::TimeWithoutBound => ENDING,
+            Bug::LoanWithoutFloor => KEYS,
+            Bug::TwoHolders | Bug::LendsHeldBack => TWO,
+            Bug::AnyIncarnation | Bug::AnyReceiver => INCARNATIONS,
+            Bug::BatchUpdates | Bug::TellsPastBatch => BATCH,
+            Bug::RegistersLent | Bug::RegistersTold | Bug::LendsRegistered => COPIED,
+        }
     }
+}
 
-    pub(super) const fn ending() -> Self {
-        ENDING
-    }
-
-    pub(super) const fn two() -> Self {
-        TWO
-    }
-
-    pub(super) const fn incarnations() -> Self {
-        INCARNATIONS
-    }
-
-    pub(super) const fn two_keys() -> Self {
-        KEYS
-    }
-
-    pub(super) const fn batch() -> Self {
-        BATCH
-    }
-
-    pub(super) const fn turns() -> Self {
-        TURNS
-    }
-
-    pub(super) const fn copied() -> Self {
-        COPIED
-    }
-
-    pub(super) const fn fenced() -> Self {
-        FENCED
-    }
-
-    pub(super) const fn restarts() -> Self {
-        RESTARTS
-    }
-
+impl Scope {
     /// By how much clocks may differ.
     pub(super) fn bound(&self) -> u8 {
         if self.drift { 2 } else { 1 }

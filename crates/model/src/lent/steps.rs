@@ -1,8 +1,7 @@
 //! Which steps there are from a state, where each leads, and what is promised.
 
 use super::bug::Bug;
-use super::rules::Rules;
-use super::scope::{Change, Scope, Write};
+use super::scope::{Change, Rules, Scope, Write};
 use super::state::{Cache, Message, Phase, Table, Tail, World};
 use stateright::{Model, Property};
 use std::collections::BTreeSet;

@@ -1,8 +1,7 @@
 //! What a tail does.
 
 use super::bug::Bug;
-use super::rules::Rules;
-use super::scope::Write;
+use super::scope::{Rules, Write};
 use super::state::{KEYS, Lease, Loan, Message, Of, Phase, Tail, World};
 
 impl Rules {

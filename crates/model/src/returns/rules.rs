@@ -1,12 +1,12 @@
 //! The steps: what members, the controller and those who handle disks do.
 
-use super::scope::{ReturnBug, ReturnScope};
+use super::compare::{Claim, Trust, compare};
+use super::scope::{ReturnBug, Returning};
 use super::state::{COPIES_MAX, Cluster, Map, Member, NODES_MAX, Store, WRITES_MAX};
 use crate::state::Bits;
 use arrayvec::ArrayVec;
 use cluster::Mutant;
 use stateright::{Model, Property};
-use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -47,20 +47,7 @@ impl fmt::Display for ReturnAction {
     }
 }
 
-/// The rules within a scope, perhaps with one broken.
-#[derive(Clone, Copy, Debug)]
-pub struct Returning {
-    /// The bounds.
-    pub scope: ReturnScope,
-    /// What is broken.
-    pub bug: Option<ReturnBug>,
-}
-
 impl Returning {
-    fn has(&self, bug: impl Into<ReturnBug>) -> bool {
-        self.bug == Some(bug.into())
-    }
-
     /// Somebody whom the controller has heard follows a map that it knows nothing of.
     fn is_overtaken(&self, state: &Cluster) -> bool {
         state.overtaken && !self.has(Mutant::BelieveAnyMap)
@@ -93,7 +80,7 @@ impl Returning {
             let store = &state.node(*node).store;
             let before = place.checked_sub(1).and_then(|place| chain.get(place));
             let passes =
-                before.is_some_and(|before| next_of(&state.node(*before).store, store).is_some());
+                before.is_some_and(|before| store.next_of(&state.node(*before).store).is_some());
             if passes {
                 actions.push(ReturnAction::Pass(*node));
             }
@@ -175,13 +162,7 @@ impl Returning {
             let Some(base) = it.base else { continue };
             let above =
                 if self.has(ReturnBug::ResumeAboveNewest) { it.store.newest() } else { base };
-            for version in (1..=it.store.newest()).rev().filter(|version| *version > above) {
-                it.store.forget(version);
-            }
-            for version in (above + 1)..=source.newest() {
-                it.store.record(version, source.write(version));
-            }
-            it.store.committed = source.committed;
+            it.store.resume(&source, above);
             state.resumed = true;
         }
         let stays = |node: &u8| !behind.contains(node) || state.node(*node).base.is_some();
@@ -201,29 +182,14 @@ impl Returning {
         if self.has(Mutant::OpenUncompared) {
             return Some((*chain.first()?, Vec::new()));
         }
-        let held = |node: u8| {
-            let store = &state.node(node).store;
-            (store.newest(), store.committed)
+        let claim = |node: &u8| {
+            let it = state.node(*node);
+            let returned = state.map.returned.get(usize::from(*node)).copied().flatten();
+            let held = (it.store.newest(), it.store.committed);
+            Claim { node: *node, held, trust: Trust::of(returned), base: it.base }
         };
-        let mut groups: BTreeMap<(u8, Bits), Vec<u8>> = BTreeMap::new();
-        chain.iter().for_each(|node| groups.entry(held(*node)).or_default().push(*node));
-        let trust = |node: &u8| state.map.returned.get(usize::from(*node)).copied().flatten();
-        // Who has stayed comes before who remembers.
-        let trust = |node: &u8| trust(node).map_or(2, u8::from);
-        let rank = |((newest, _), members): &(&(u8, Bits), &Vec<u8>)| {
-            let first = Reverse(members.first().copied());
-            if self.has(ReturnBug::FirstIsRight) {
-                return (members.iter().map(trust).max(), 0, None, 0, first);
-            }
-            let base = members.iter().map(|node| state.node(*node).base.unwrap_or(u8::MAX)).max();
-            (members.iter().map(trust).max(), *newest, base, members.len(), first)
-        };
-        let (right, agree) = groups.iter().max_by_key(rank)?;
-        if agree.iter().all(|node| trust(node) == 0) {
-            return None;
-        }
-        let behind = chain.iter().copied().filter(|node| held(*node) != *right).collect();
-        Some((*agree.first()?, behind))
+        let claims: Vec<Claim> = chain.iter().map(claim).collect();
+        compare(&claims, self.has(ReturnBug::FirstIsRight))
     }
 
     fn report(&self, state: &mut Cluster, node: u8) {
@@ -306,11 +272,6 @@ fn known(state: &Cluster, node: u8) -> u8 {
     state.map.incarnations.get(usize::from(node)).copied().unwrap_or(0)
 }
 
-/// The next write that a member lacks and its predecessor has.
-fn next_of(before: &Store, store: &Store) -> Option<u8> {
-    (1..=before.newest()).find(|version| before.write(*version) > 0 && store.write(*version) == 0)
-}
-
 /// Up to which version all members have committed all.
 fn everywhere(state: &Cluster) -> u8 {
     let everywhere = |version: u8| {
@@ -328,10 +289,7 @@ fn is_whole_without(state: &Cluster, node: u8) -> bool {
 /// Whether all that was acknowledged is recorded here, and at the tail committed.
 fn holds_all(state: &Cluster, node: u8) -> bool {
     let (store, is_tail) = (&state.node(node).store, state.map.chain.last() == Some(&node));
-    let mut acknowledged = (1..).zip(state.acknowledged).filter(|(_, version)| *version > 0);
-    acknowledged.all(|(write, version)| {
-        store.write(version) == write && (!is_tail || store.committed.has(version))
-    })
+    store.holds(&state.acknowledged, is_tail)
 }
 
 /// Each member resends what it has pending down the chain; then all that is recorded is committed.
@@ -413,7 +371,7 @@ impl Model for Returning {
                 let place = state.map.chain.iter().position(|other| *other == node)?;
                 let source = state.node(*state.map.chain.get(place.checked_sub(1)?)?).store;
                 let store = &mut state.node_mut(node).store;
-                let version = next_of(&source, store)?;
+                let version = store.next_of(&source)?;
                 store.record(version, source.write(version));
                 if state.map.chain.last() == Some(&node) {
                     self.commit(&mut state, node);

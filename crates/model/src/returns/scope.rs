@@ -1,5 +1,6 @@
 //! What is in the model, how often what may happen, and which rule may be broken.
 
+use crate::check::{self, Bounds};
 use cluster::Mutant;
 
 /// A rule that is broken.
@@ -41,6 +42,9 @@ impl From<Mutant> for ReturnBug {
     }
 }
 
+/// The rules within these bounds, perhaps with one broken.
+pub type Returning = check::Rules<ReturnScope>;
+
 const DISK: ReturnScope = ReturnScope {
     name: "a disk put back",
     nodes: 2,
@@ -51,24 +55,46 @@ const DISK: ReturnScope = ReturnScope {
     drops: false,
 };
 
-impl ReturnScope {
-    /// The bounds that tests exhaust.
-    #[must_use]
-    pub fn everyday() -> Vec<Self> {
+const TWICE: ReturnScope = ReturnScope { name: "one disk put back twice", restores: 2, ..DISK };
+
+const ALONE: ReturnScope =
+    ReturnScope { name: "a member alone put back", stops: 3, writes: 1, drops: true, ..DISK };
+
+const MAP: ReturnScope = ReturnScope {
+    name: "a map put back",
+    writes: 1,
+    restores: 0,
+    old_map: true,
+    drops: true,
+    ..DISK
+};
+
+impl Bounds for ReturnScope {
+    type Bug = ReturnBug;
+
+    const BUGS: &'static [ReturnBug] = &ReturnBug::ALL;
+
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn everyday() -> Vec<Self> {
         vec![
             DISK,
             Self { name: "one disk of three put back", nodes: 3, writes: 1, ..DISK },
-            Self { name: "one disk put back twice", restores: 2, ..DISK },
-            Self { name: "a member alone put back", stops: 3, writes: 1, drops: true, ..DISK },
-            Self {
-                name: "a map put back",
-                writes: 1,
-                restores: 0,
-                old_map: true,
-                drops: true,
-                ..DISK
-            },
+            TWICE,
+            ALONE,
+            MAP,
         ]
+    }
+
+    fn of(bug: ReturnBug) -> Self {
+        match bug {
+            ReturnBug::Mutant(Mutant::BelieveAnyMap) => MAP,
+            ReturnBug::Mutant(Mutant::BelieveAnyPast) => ALONE,
+            ReturnBug::Mutant(_) | ReturnBug::ResumeAboveNewest | ReturnBug::FirstIsRight => DISK,
+            ReturnBug::KeepOldPending => TWICE,
+        }
     }
 }
 

@@ -131,6 +131,34 @@ impl Store {
         all.filter(|version| !self.committed.has(*version)).collect()
     }
 
+    /// The next write that this lacks and the store of its predecessor has.
+    #[must_use]
+    pub fn next_of(&self, before: &Self) -> Option<u8> {
+        (1..=before.newest())
+            .find(|version| before.write(*version) > 0 && self.write(*version) == 0)
+    }
+
+    /// Whether all that was acknowledged is recorded here, and committed if it `shows` that. Of
+    /// each write the version is told that it was acknowledged with, 0 for none.
+    #[must_use]
+    pub fn holds(&self, acknowledged: &[u8], shows: bool) -> bool {
+        let mut acknowledged = (1..).zip(acknowledged).filter(|(_, version)| **version > 0);
+        acknowledged.all(|(write, version)| {
+            self.write(*version) == write && (!shows || self.committed.has(*version))
+        })
+    }
+
+    /// Is copied all that is above this version.
+    pub fn resume(&mut self, source: &Self, above: u8) {
+        for version in (1..=self.newest()).rev().filter(|version| *version > above) {
+            self.forget(version);
+        }
+        for version in (above + 1)..=source.newest() {
+            self.record(version, source.write(version));
+        }
+        self.committed = source.committed;
+    }
+
     /// Forgets a version.
     pub fn forget(&mut self, version: u8) {
         self.record(version, 0);

@@ -1,6 +1,6 @@
 //! What may happen, what nodes do, and what is promised.
 
-use super::scope::{Bug, Scope};
+use super::scope::{Bug, Rules, Scope};
 use super::state::{
     Action, Held, KEYS, MAPS, Map, Node, PARTITIONS, Partition, REQUESTS, Record, Stamp, Store,
     World, Write,
@@ -9,15 +9,6 @@ use crate::state::Bits;
 use arrayvec::ArrayVec;
 use stateright::{Model, Property};
 use std::collections::BTreeSet;
-
-/// The rules within a scope, perhaps with one broken.
-#[derive(Clone, Copy, Debug)]
-pub struct Rules {
-    /// The bounds.
-    pub scope: Scope,
-    /// What is broken.
-    pub bug: Option<Bug>,
-}
 
 /// Places in what is left.
 const SPLITS: usize = 0;
@@ -31,10 +22,6 @@ fn key_of(request: u8) -> u8 {
 }
 
 impl Rules {
-    fn has(&self, bug: Bug) -> bool {
-        self.bug == Some(bug)
-    }
-
     /// The partition that a stamp names, if a node goes by it.
     fn partition<'a>(&self, world: &'a World, node: u8, stamp: Stamp) -> Option<&'a Partition> {
         let fits = |it: &&Partition| it.id == stamp.id && it.epoch == stamp.epoch && it.open;

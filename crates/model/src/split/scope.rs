@@ -1,5 +1,7 @@
 //! Bounds, and the rules that may be broken.
 
+use crate::check::{self, Bounds};
+
 /// What is in the model, and how often what may happen.
 #[derive(Clone, Copy, Debug)]
 pub struct Scope {
@@ -22,6 +24,9 @@ pub struct Scope {
     /// Maps that the controller may make, with the first.
     pub maps: u8,
 }
+
+/// The rules within these bounds, perhaps with one broken.
+pub type Rules = check::Rules<Scope>;
 
 /// A rule that is broken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,16 +73,20 @@ const MOVED: Scope =
 
 const APART: Scope = Scope { requests: 1, merges: 1, maps: 5, ..MOVED };
 
-impl Scope {
-    /// The bounds that every run of the tests exhausts.
-    #[must_use]
-    pub fn everyday() -> Vec<Self> {
+impl Bounds for Scope {
+    type Bug = Bug;
+
+    const BUGS: &'static [Bug] = &Bug::ALL;
+
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn everyday() -> Vec<Self> {
         vec![SPLIT, MERGE, MOVED]
     }
 
-    /// Larger bounds: minutes each.
-    #[must_use]
-    pub fn long() -> Vec<Self> {
+    fn long() -> Vec<Self> {
         vec![
             Self { name: "one is split, and becomes one again", merges: 1, maps: 6, ..SPLIT },
             Self { name: "three requests, one is split", requests: 3, ..SPLIT },
@@ -92,6 +101,18 @@ impl Scope {
             },
             Self { name: "two become one after a move", maps: 7, ..APART },
         ]
+    }
+
+    fn of(bug: Bug) -> Self {
+        match bug {
+            Bug::SessionsGone | Bug::SessionsToOne => SPLIT,
+            Bug::CountAnew => Scope { requests: 3, ..SPLIT },
+            Bug::ServeParent | Bug::MakeAgain | Bug::ForgetArea => SPLIT,
+            Bug::CountOfOne => Scope { requests: 3, ..MERGE },
+            Bug::SessionsOfOne => MERGE,
+            Bug::MergeApart => APART,
+            Bug::ForgetLate => MOVED,
+        }
     }
 }
 
@@ -109,18 +130,4 @@ impl Bug {
         Self::MergeApart,
         Self::ForgetLate,
     ];
-
-    /// The bounds in which it does harm.
-    #[must_use]
-    pub fn scope(self) -> Scope {
-        match self {
-            Self::SessionsGone | Self::SessionsToOne => SPLIT,
-            Self::CountAnew => Scope { requests: 3, ..SPLIT },
-            Self::ServeParent | Self::MakeAgain | Self::ForgetArea => SPLIT,
-            Self::CountOfOne => Scope { requests: 3, ..MERGE },
-            Self::SessionsOfOne => MERGE,
-            Self::MergeApart => APART,
-            Self::ForgetLate => MOVED,
-        }
-    }
 }

@@ -1,7 +1,5 @@
 //! Rules that the model can be told to break.
 
-use super::scope::Scope;
-
 /// A deliberate bug.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bug {
@@ -54,38 +52,4 @@ impl Bug {
         Self::ObeyUnregistered,
         Self::AnySwitch,
     ];
-
-    /// The bounds in which clients see what it does.
-    #[must_use]
-    pub fn scope(self) -> Scope {
-        match self {
-            Self::NoFence | Self::ConfirmEarly => Scope::a_node_is_fenced(),
-            Self::ForgetOtherSwitch | Self::SeveredIsEnough => Scope::both_change(),
-            Self::ForgetReaders => Scope::copies_are_left(),
-            Self::StandbyIsNoDanger => Scope::both_change(),
-            Self::LetInByOneShard | Self::LetInAfterFence => Scope::a_node_is_let_in(),
-            Self::DirectOutlastsFence => Scope::direct_requests(),
-            Self::DeposedGrants | Self::ObeyOldTerm | Self::ObeyUnregistered => {
-                Scope::a_leader_is_deposed()
-            }
-            Self::AnySwitch => Scope::the_switch_changes(),
-        }
-    }
-}
-
-/// The model within these bounds, perhaps with a bug.
-#[derive(Clone, Debug)]
-pub struct Rules {
-    /// The bounds.
-    pub scope: Scope,
-    /// The bug.
-    pub bug: Option<Bug>,
-}
-
-impl Rules {
-    /// Whether it has this bug.
-    #[must_use]
-    pub fn has(&self, bug: Bug) -> bool {
-        self.bug == Some(bug)
-    }
 }
