@@ -14,7 +14,7 @@ pub(crate) struct Switches {
 }
 
 /// Changes for a switch: stream, number of the first, changes.
-pub(crate) type Told = (Endpoint, u64, u64, Vec<CacheRule>);
+pub(crate) type RuleUpdate = (Endpoint, u64, u64, Vec<CacheRule>);
 
 impl Switches {
     pub(crate) fn new(pace: RulePace) -> Self {
@@ -92,7 +92,7 @@ impl Switches {
     }
 
     /// What to tell a switch now, if it is time to.
-    pub(crate) fn poll(&mut self, now: Instant) -> Option<Told> {
+    pub(crate) fn poll(&mut self, now: Instant) -> Option<RuleUpdate> {
         self.all.iter_mut().find_map(|(to, rules)| {
             let (stream, first, changes) = rules.poll(now)?;
             Some((*to, stream, first, changes))

@@ -87,6 +87,11 @@ pub struct HotOrder {
     /// knows nothing of the versions that passed it, and must not install this; nodes that see
     /// another incarnation than before say again what they hold.
     pub switch: Incarnation,
+    /// The order of the switch before from which on nobody has had a delegation, if the controller
+    /// knows that: what was first sent after it has been at home all the time, whatever passed it.
+    /// A directory that was empty begins there, unless it had an order since.
+    #[serde(default)]
+    pub at_home_since: Revision,
     /// How the switch is to choose.
     pub selection: Selection,
     /// Nodes that may hold copies, with their incarnations; a node that has gone leaves a hole, so

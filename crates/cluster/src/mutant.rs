@@ -222,6 +222,9 @@ pub enum Mutant {
     BelieveAway,
     /// Controller: a switch is to serve before the one before it reaches nobody any more.
     HandOverEarly,
+    /// Controller: a switch is told that nobody has had a delegation since the newest order of the
+    /// one before, whatever that says.
+    ForgetDelegations,
     /// Controller: a node without its memory goes on in its chains as if it had it.
     TrustTheForgetful,
     /// Controller: members that came back are not compared with the others.
@@ -280,7 +283,7 @@ pub enum Mutant {
 
 impl Mutant {
     /// Every mutant.
-    pub const ALL: [Self; 128] = [
+    pub const ALL: [Self; 129] = [
         Self::ForgetRequests,
         Self::RetryElsewhere,
         Self::IgnoreBase,
@@ -370,6 +373,7 @@ impl Mutant {
         Self::FenceUnconfirmed,
         Self::BelieveAway,
         Self::HandOverEarly,
+        Self::ForgetDelegations,
         Self::TrustTheForgetful,
         Self::OpenUncompared,
         Self::GoOnUncompared,

@@ -113,7 +113,8 @@ impl Controller {
         let away = self.ledger.state.map.partitions.iter().flat_map(|it| &it.away);
         let late = away.map(comes_too_late_at);
         let members = self.members.iter().filter_map(|(_, peer)| peer.leaving_since);
-        late.chain(members.map(|since| since + RECALL_MAX))
+        let overdue = members.map(|since| since + RECALL_MAX);
+        late.chain(overdue).chain(self.hot.hand_over_due())
     }
 }
 

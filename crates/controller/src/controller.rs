@@ -426,7 +426,7 @@ impl Controller {
 
     /// Looks for hot keys, and lets those who have to know of a change have it now.
     fn look_at_hot_keys(&mut self) {
-        self.hot.look(&hot::Sight {
+        self.hot.look(&hot::HotInputs {
             now: self.now,
             state: &self.ledger.state,
             members: &self.members,

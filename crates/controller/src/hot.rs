@@ -7,6 +7,7 @@
 mod caches;
 mod delegations;
 mod fit;
+mod hand_over;
 mod keys;
 mod load;
 mod log;
@@ -24,9 +25,10 @@ use crate::saved::Saved;
 use caches::{Caches, Unhelped};
 use cluster::{
     CacheReport, HotEntry, HotKey, HotOrder, Incarnation, KeyName, Keyspace, KeyspaceId, Match,
-    MaybeMutant, Member, MemberReport, NodeId, NodeReport, Selection, SwitchCounters,
+    MaybeMutant, Member, MemberReport, Mutant, NodeId, NodeReport, Selection, SwitchCounters,
     is_plausible_revision,
 };
+use hand_over::HandOver;
 use keys::{Key, Keys, generation};
 use load::Load;
 pub(crate) use load::per_second;
@@ -35,7 +37,7 @@ use machine::Instant;
 use places::Places;
 use policy::Policy;
 pub(crate) use policy::{Rates, named};
-use seen::Seen;
+use seen::ChoiceInputs;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -93,6 +95,7 @@ pub(crate) struct Hot {
     said: Revision,
     /// The order that it said it has, if that is one of this controller's.
     confirmed: Option<Arc<HotOrder>>,
+    hand_over: HandOver,
     /// The directory knows nothing of the generations of before.
     forgotten: bool,
     /// When this directory last did not take an order.
@@ -108,7 +111,7 @@ pub(crate) struct Hot {
 }
 
 /// What the controller sees at one moment.
-pub(crate) struct Sight<'a> {
+pub(crate) struct HotInputs<'a> {
     pub(crate) now: Instant,
     pub(crate) state: &'a Saved,
     pub(crate) members: &'a Members,
@@ -132,6 +135,9 @@ impl Hot {
         self.delegates = counters.capabilities.delegates && !counters.leaving;
         let member = Member::Switch(switch);
         if self.directory != Some(directory) {
+            if self.directory.is_some() {
+                self.hand_over.forget();
+            }
             (self.directory, self.said, self.forgotten) = (Some(directory), says, true);
             (self.given, self.confirmed) = (VecDeque::new(), None);
             (self.refused_at, self.refusal_noted, self.news) = (None, false, true);
@@ -146,6 +152,8 @@ impl Hot {
             let at = self.given.iter().position(|order| order.revision == says);
             let mut known = self.given.drain(..at.map_or(0, |at| at + 1));
             self.confirmed = known.next_back();
+            drop(known);
+            self.hand_over.hear(self.confirmed.as_deref());
             self.refused_at = None;
             self.forgotten |= self.confirmed.is_none();
             if self.confirmed.is_none() {
@@ -176,7 +184,12 @@ impl Hot {
 
     /// Another switch is to be the active one. The one before may be so again before long, in the
     /// same incarnation, but not with the same directory.
-    pub(crate) fn switch_over(&mut self) {
+    pub(crate) fn switch_over(&mut self, mutant: MaybeMutant) {
+        if mutant.is(Mutant::ForgetDelegations) {
+            self.hand_over = HandOver::default();
+            self.hand_over.hear(Some(&self.order));
+        }
+        self.hand_over.switch_over();
         self.directory = None;
     }
 
@@ -200,7 +213,7 @@ impl Hot {
     }
 
     /// Sees to it that the order is what it should be by now.
-    pub(crate) fn look(&mut self, sight: &Sight<'_>) {
+    pub(crate) fn look(&mut self, sight: &HotInputs<'_>) {
         let Some(directory) = self.directory else { return };
         let waits = sight.now < self.next_look && !self.forgotten;
         // What the last controller knew can be known again when every node was asked.
@@ -232,7 +245,7 @@ impl Hot {
         let told = told.map(|it| (named(it), it.reads));
         let told = told.filter(|(name, _)| self.keys.get(name).is_none());
         self.unhelped.note(sight.now, policy, &caches, told);
-        let seen = Seen {
+        let seen = ChoiceInputs {
             now: sight.now,
             policy,
             caches,
@@ -251,6 +264,7 @@ impl Hot {
             revision: self.order.revision,
             cluster: sight.state.map.cluster,
             switch: directory.incarnation,
+            at_home_since: self.hand_over.before(),
             selection: sight.selection,
             places: self.places.list().to_vec(),
             keys: self.keys.entries(&self.places),
@@ -304,8 +318,20 @@ impl Hot {
         !named && reports().all(|(_, report)| report.is_some_and(home))
     }
 
+    /// Whether the active switch, which leaves, knows nothing any more that another one cannot: no
+    /// key is delegated, and writes that waited for that have been answered.
+    pub(crate) fn have_delegations_come_home(&mut self, now: Instant, members: &Members) -> bool {
+        let at_home = self.are_delegations_home(members);
+        self.hand_over.may_be_succeeded(now, at_home)
+    }
+
+    /// When that is to be asked again, if nothing is heard until then.
+    pub(crate) fn hand_over_due(&self) -> Option<Instant> {
+        self.hand_over.due()
+    }
+
     /// Whether no key is delegated, and no write of one that was has still to come home.
-    pub(crate) fn are_delegations_home(&self, members: &Members) -> bool {
+    fn are_delegations_home(&self, members: &Members) -> bool {
         let Some(order) = &self.confirmed else { return self.order.revision.is_none() };
         let none = order.keys.iter().all(|key| key.delegation.is_none());
         let home = |it: &NodeReport| it.hot_revision >= order.revision && it.recall == 0;
@@ -335,13 +361,14 @@ impl Hot {
             self.given.pop_front();
         }
         if self.given.back() != Some(&self.order) {
+            self.hand_over.give(&self.order);
             self.given.push_back(Arc::clone(&self.order));
         }
     }
 
     /// Above all that anybody says it has, and above what a controller of before may have given out
     /// that is still on its way.
-    fn next_revision(&self, sight: &Sight<'_>) -> Revision {
+    fn next_revision(&self, sight: &HotInputs<'_>) -> Revision {
         let known = self.order.revision.max(sight.reported());
         known.next(sight.now.unix_ms())
     }
@@ -377,7 +404,7 @@ impl Hot {
     }
 }
 
-impl Sight<'_> {
+impl HotInputs<'_> {
     /// Nodes that may hold copies, with their incarnations.
     fn present(&self) -> BTreeMap<NodeId, Incarnation> {
         let present = |(id, peer): (NodeId, &Peer)| {

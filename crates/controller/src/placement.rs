@@ -91,7 +91,7 @@ pub(crate) struct Placement {
 }
 
 /// What looking goes by.
-pub(crate) struct Sight<'a> {
+pub(crate) struct PlacementInputs<'a> {
     pub(crate) now: Instant,
     pub(crate) map: &'a Map,
     pub(crate) weights: &'a Weights,
@@ -177,12 +177,12 @@ impl Placement {
     }
 
     /// What each node has to do by that, when all that is under way has come to its end.
-    pub(crate) fn shares(&self, sight: &Sight<'_>) -> Shares {
+    pub(crate) fn shares(&self, sight: &PlacementInputs<'_>) -> Shares {
         self.scene(sight).shares()
     }
 
     /// Where it stands, for people, and what would be changed if nothing were waited for.
-    pub(crate) fn status(&self, sight: &Sight<'_>) -> PlacementStatus {
+    pub(crate) fn status(&self, sight: &PlacementInputs<'_>) -> PlacementStatus {
         let rates: BTreeMap<PartitionId, Rate> = self.loads.rates().collect();
         let rate = |it: &Partition| {
             let (rate, held) = (rates.get(&it.id), self.samples.held(it));
@@ -242,13 +242,17 @@ impl Placement {
     }
 
     /// The same, to tell which replicas can be moved for other reasons.
-    pub(crate) fn burdens<'a>(&'a self, sight: &'a Sight<'a>) -> Burdens<'a> {
+    pub(crate) fn burdens<'a>(&'a self, sight: &'a PlacementInputs<'a>) -> Burdens<'a> {
         self.scene(sight).burdens(&self.quiet)
     }
 
     /// What is to be changed now: looked for with each sample and, while load is being evened out,
     /// when something that was under way has ended.
-    pub(crate) fn look(&mut self, sight: &Sight<'_>, decisions: &mut Decisions) -> Vec<Change> {
+    pub(crate) fn look(
+        &mut self,
+        sight: &PlacementInputs<'_>,
+        decisions: &mut Decisions,
+    ) -> Vec<Change> {
         let sampled = std::mem::take(&mut self.news);
         let ended =
             sight.under_way.len() < std::mem::replace(&mut self.running, sight.under_way.len());
@@ -276,7 +280,7 @@ impl Placement {
     }
 
     /// There is a new sample.
-    fn take_stock(&mut self, sight: &Sight<'_>, before: &Shares) {
+    fn take_stock(&mut self, sight: &PlacementInputs<'_>, before: &Shares) {
         self.rests.forget_old(sight.now);
         self.samples.keep(sight.map);
         self.owed.note(sight.now, (sight.map, &sight.holdings), &self.samples);
@@ -295,7 +299,7 @@ impl Placement {
     /// it has to do.
     fn make_room(
         &mut self,
-        sight: &Sight<'_>,
+        sight: &PlacementInputs<'_>,
         before: &Shares,
         decisions: &mut Decisions,
     ) -> Vec<Change> {
@@ -322,7 +326,7 @@ impl Placement {
     /// What is to be changed because nodes have too much to do.
     fn even_out(
         &mut self,
-        sight: &Sight<'_>,
+        sight: &PlacementInputs<'_>,
         (before, sampled): (&Shares, bool),
         decisions: &mut Decisions,
     ) -> Vec<Change> {
@@ -363,7 +367,7 @@ impl Placement {
     /// needs them.
     fn fit_sizes(
         &mut self,
-        sight: &Sight<'_>,
+        sight: &PlacementInputs<'_>,
         shares: &Shares,
         decisions: &mut Decisions,
     ) -> Vec<Change> {
@@ -401,7 +405,7 @@ impl Placement {
         if mutant.is(Mutant::NoFloor) { 0 } else { self.floor }
     }
 
-    fn scene<'a>(&'a self, sight: &'a Sight<'a>) -> Scene<'a> {
+    fn scene<'a>(&'a self, sight: &'a PlacementInputs<'a>) -> Scene<'a> {
         Scene {
             now: sight.now,
             floor: self.floor(sight.mutant),

@@ -14,7 +14,7 @@ pub use error::RebuildError;
 
 use crate::config::ControllerConfig;
 use crate::saved::{FORMAT, Saved};
-use chains::Chains;
+use chains::RebuiltChains;
 use cluster::{
     Assignment, Fence, KeyName, Map, MaybeMutant, Mutant, NodeId, NodeRecord, NodeSpec, Partition,
     Standby, StoreId, SwitchRecord, is_plausible_revision,
@@ -98,7 +98,7 @@ pub fn rebuild(basis: &Basis<'_>, now: Instant) -> Result<Rebuilt, RebuildError>
     check_complete(basis, &counted, &assignments)?;
     let ours = basis.older.filter(|it| it.map.cluster == newest.cluster);
     let revision = next_revision(basis, now)?;
-    let mut chains = Chains::new(&counted, revision, last_id(&assignments, ours));
+    let mut chains = RebuiltChains::new(&counted, revision, last_id(&assignments, ours));
     chains.take_newest()?;
     let all = without.is_empty() && counted.iter().all(|it| !it.is_blank());
     chains.fill_gaps(&newest.keyspaces, &takers(newest, all))?;

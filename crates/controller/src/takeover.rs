@@ -43,13 +43,14 @@ impl Controller {
     /// Names another switch when the named one does not answer, and has it serve when that reaches
     /// nobody any more. The last decision is durable.
     pub(crate) fn look_at_switches(&mut self) {
-        if let Some(next) = self.reach().successor().filter(|_| self.may_be_succeeded()) {
+        let next = self.reach().successor();
+        if let Some(next) = next.filter(|_| self.may_be_succeeded()) {
             let silent = Member::Switch(self.ledger.state.map.active_switch);
             let revision = self.ledger.state.next_revision(self.now);
             let before = self.ledger.state.active_endpoint();
             self.ledger.state.map.active_switch = next;
             self.ledger.state.succeed(before.expect("the named switch is configured"), revision);
-            self.hot.switch_over();
+            self.hot.switch_over(self.mutant);
             let did = format!("have nodes take requests from switch {next} alone");
             let leaves = self.members.get(silent).is_some_and(Peer::is_leaving);
             let (level, why) =
@@ -65,10 +66,12 @@ impl Controller {
 
     /// Whether the named switch has nothing any more that another one cannot know: only one that
     /// leaves is waited for, and not for long.
-    fn may_be_succeeded(&self) -> bool {
+    fn may_be_succeeded(&mut self) -> bool {
         let named = Member::Switch(self.ledger.state.map.active_switch);
         let waits = self.members.get(named).is_some_and(|it| it.is_serving() && it.is_leaving());
-        !waits || self.hot.are_delegations_home(&self.members) || self.is_overdue(named)
+        !waits
+            || self.hot.have_delegations_come_home(self.now, &self.members)
+            || self.is_overdue(named)
     }
 
     fn may_hand_over(&self) -> bool {

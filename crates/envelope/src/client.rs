@@ -41,7 +41,7 @@ pub struct ClientEnvelopes {
 
 #[derive(Clone, Copy, Debug)]
 struct Cookie {
-    place: Place,
+    network: Network,
     period: Period,
     cookie: u64,
 }
@@ -56,10 +56,10 @@ struct Waiting {
 /// Members that see the client at the same address, as far as it can know: a machine with two
 /// networks has two. Content addresses, of which there may be many, have their first bytes in
 /// common.
-type Place = [u8; 16];
+type Network = [u8; 16];
 
-/// Bytes of an IPv6 address that are its place.
-const PLACE_BYTES: usize = wire::CONTENT_PREFIX_BITS / 8;
+/// Bytes of an IPv6 address that are its network.
+const NETWORK_BYTES: usize = wire::CONTENT_PREFIX_BITS / 8;
 /// Cookies that are kept; the oldest go.
 const COOKIES_MAX: usize = 32;
 /// Packets that wait for a cookie; the machine sends others again in its own time.
@@ -243,18 +243,18 @@ impl ClientEnvelopes {
     }
 
     fn cookie(&self, to: Endpoint, period: Period) -> Option<u64> {
-        let place = place_of(to);
-        let found = self.cookies.iter().find(|it| it.place == place && it.period == period);
+        let network = network_of(to);
+        let found = self.cookies.iter().find(|it| it.network == network && it.period == period);
         found.map(|it| it.cookie)
     }
 
     fn note_cookie(&mut self, from: Endpoint, period: Period, cookie: u64) {
-        let place = place_of(from);
-        self.cookies.retain(|it| it.place != place || it.period != period);
+        let network = network_of(from);
+        self.cookies.retain(|it| it.network != network || it.period != period);
         if self.cookies.len() == COOKIES_MAX {
             self.cookies.remove(0);
         }
-        self.cookies.push(Cookie { place, period, cookie });
+        self.cookies.push(Cookie { network, period, cookie });
     }
 
     /// None if the keys of that period are not, or no longer, here.
@@ -265,9 +265,9 @@ impl ClientEnvelopes {
     }
 }
 
-fn place_of(Endpoint { addr, .. }: Endpoint) -> Place {
+fn network_of(Endpoint { addr, .. }: Endpoint) -> Network {
     if std::net::Ipv6Addr::from(addr).to_ipv4_mapped().is_some() {
         return addr;
     }
-    std::array::from_fn(|i| if i < PLACE_BYTES { addr.get(i).copied().unwrap_or(0) } else { 0 })
+    std::array::from_fn(|i| if i < NETWORK_BYTES { addr.get(i).copied().unwrap_or(0) } else { 0 })
 }

@@ -23,7 +23,7 @@ pub use figure::{Cell, Column, Figure, Table};
 pub use load::{Load, Scans, Skew};
 pub use plot::{Curve, Panel};
 pub use rack::{
-    Bounds, CACHED_TIMES_MAX, Caches, Finder, Finding, Learning, Look, Lookup, Losses, Order, Pace,
-    Rack, RackSpec, STARTS_FOR, Starts, Store, Trial,
+    Bounds, CACHED_TIMES_MAX, Caches, CloseLook, Finder, Finding, Learning, Lookup, Losses, Order,
+    Pace, Rack, RackSpec, STARTS_FOR, Starts, Store, Trial,
 };
 pub use search::{Best, IDLE_SHARE, OBJECTIVE_TIMES, highest, objective};

@@ -1,7 +1,7 @@
 //! The highest rate that a rack still answers in time, by trials.
 
-use crate::site::{Load, Site, Window};
-use crate::trial::{Look, Trial};
+use crate::site::{Site, SiteLoad, Window};
+use crate::trial::{SiteTrial, TrialPlan};
 use console::exit::Failure;
 use console::note;
 use std::time::Duration;
@@ -24,7 +24,7 @@ pub(crate) struct Aim {
 #[derive(Clone, Debug)]
 pub(crate) struct Found {
     /// The trial at the highest rate that holds.
-    pub(crate) best: Option<Trial>,
+    pub(crate) best: Option<SiteTrial>,
     /// Whether it was this program that could not ask for more.
     pub(crate) by_program: bool,
 }
@@ -48,7 +48,7 @@ const CLOSE_ATTEMPTS: u64 = 2;
 
 impl Site {
     /// Looks for it, beginning at a rate that may be near.
-    pub(crate) fn highest(&self, load: &Load, aim: &Aim, guess: f64) -> Result<Found, Failure> {
+    pub(crate) fn highest(&self, load: &SiteLoad, aim: &Aim, guess: f64) -> Result<Found, Failure> {
         let mut search = Search::new(guess, aim.most);
         let (mut best, mut by_program) = (None, false);
         while let Some(rate) = search.next() {
@@ -67,11 +67,16 @@ impl Site {
 
     /// A trial that is told of, and tried again if this program was too slow for it, or if it was
     /// close.
-    pub(crate) fn tell_trial(&self, load: &Load, rate: f64, aim: &Aim) -> Result<Trial, Failure> {
+    pub(crate) fn tell_trial(
+        &self,
+        load: &SiteLoad,
+        rate: f64,
+        aim: &Aim,
+    ) -> Result<SiteTrial, Failure> {
         let mut seed = 0;
         loop {
             seed += 1;
-            let trial = self.trial(load, rate, Look { time: aim.time, seed })?;
+            let trial = self.trial(load, rate, TrialPlan { time: aim.time, seed })?;
             let (holds, spoilt) = (trial.holds(aim.p99_us_max), trial.is_spoilt(aim.p99_us_max));
             let (judged, attempts) = match (holds, spoilt) {
                 (true, _) => ("", 1),
@@ -89,8 +94,8 @@ impl Site {
 
     /// Waits until a rack that had too much to do has got over it: until a light load is answered
     /// as fast as it should be.
-    fn settle(&self, load: &Load, aim: &Aim) -> Result<(), Failure> {
-        let light = Load { distribution: Distribution::Uniform, shift: None, ..load.clone() };
+    fn settle(&self, load: &SiteLoad, aim: &Aim) -> Result<(), Failure> {
+        let light = SiteLoad { distribution: Distribution::Uniform, shift: None, ..load.clone() };
         for seed in 1..=RESTS_MAX {
             let window = Window { time: REST, piece: REST, seed };
             let measured = self.run(&light, aim.cap * REST_SHARE, window)?;

@@ -27,7 +27,7 @@ pub(crate) struct Site {
 
 /// What is asked for.
 #[derive(Clone, Debug)]
-pub(crate) struct Load {
+pub(crate) struct SiteLoad {
     pub(crate) keyspace: Arc<Keyspace>,
     pub(crate) distribution: Distribution,
     /// Share of reads, in percent; the rest are writes.
@@ -44,7 +44,7 @@ pub(crate) struct Window {
     pub(crate) seed: u64,
 }
 
-impl Load {
+impl SiteLoad {
     fn mix(&self) -> Mix {
         let (reads, writes) = (self.reads, 100 - self.reads);
         let share = |percent: u8| f64::from(percent) / 100.0;
@@ -113,7 +113,7 @@ impl Site {
             admin.wait_served(name, PATIENCE)?;
             bench::describe(&[service], name, PATIENCE, None)
         })?;
-        let load = Load {
+        let load = SiteLoad {
             keyspace: Arc::clone(&keyspace),
             distribution: Distribution::Uniform,
             reads: 0,
@@ -127,7 +127,12 @@ impl Site {
     }
 
     /// Asks for this in an open loop.
-    pub(crate) fn run(&self, load: &Load, rate: f64, window: Window) -> Result<Measured, Failure> {
+    pub(crate) fn run(
+        &self,
+        load: &SiteLoad,
+        rate: f64,
+        window: Window,
+    ) -> Result<Measured, Failure> {
         self.lab.check()?;
         let plan = self.plan(load, Pace::Open(rate), window);
         self.as_client(|| bench::measure(&plan, |_| ()))
@@ -136,7 +141,7 @@ impl Site {
     /// Asks for this with so many requests in flight, and has somebody find the nodes.
     pub(crate) fn closed(
         &self,
-        load: &Load,
+        load: &SiteLoad,
         (in_flight, coordination): (usize, Coordination),
         window: Window,
     ) -> Result<Measured, Failure> {
@@ -159,7 +164,12 @@ impl Site {
     }
 
     /// Asks for this until the rack has got used to it.
-    pub(crate) fn warm_up(&self, load: &Load, rate: f64, time: Duration) -> Result<(), Failure> {
+    pub(crate) fn warm_up(
+        &self,
+        load: &SiteLoad,
+        rate: f64,
+        time: Duration,
+    ) -> Result<(), Failure> {
         self.run(load, rate, Window { time, piece: time, seed: WARM_UP_SEED })?;
         Ok(())
     }
@@ -178,7 +188,7 @@ impl Site {
         inside(&self.cluster.rack.namespace(LabHost::Client(0)), || Ok(job()))?
     }
 
-    fn plan(&self, load: &Load, pace: Pace, Window { time, piece, seed }: Window) -> Plan {
+    fn plan(&self, load: &SiteLoad, pace: Pace, Window { time, piece, seed }: Window) -> Plan {
         let names = |prefix| {
             KeyNames::new(prefix, KEY_BYTES, self.keys).expect("there is room for the numbers")
         };

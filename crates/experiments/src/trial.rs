@@ -2,7 +2,7 @@
 
 use crate::median::measured_median;
 use crate::served::Served;
-use crate::site::{Load, Site, Window};
+use crate::site::{Site, SiteLoad, Window};
 use bench::Measured;
 use console::exit::Failure;
 use runtime::clock::Clock;
@@ -12,7 +12,7 @@ use workload::Latency;
 
 /// How a trial went.
 #[derive(Clone, Debug)]
-pub(crate) struct Trial {
+pub(crate) struct SiteTrial {
     /// Requests per second that were asked for.
     pub(crate) rate: f64,
     /// Those that were answered.
@@ -34,7 +34,7 @@ pub(crate) struct Trial {
 
 /// How long a trial is looked at, and in which pieces.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Look {
+pub(crate) struct TrialPlan {
     pub(crate) time: Duration,
     pub(crate) seed: u64,
 }
@@ -48,8 +48,13 @@ const WARM: [(f64, Duration); 2] =
 
 impl Site {
     /// Lets the rack get used to a load, then looks at it.
-    pub(crate) fn trial(&self, load: &Load, rate: f64, look: Look) -> Result<Trial, Failure> {
-        let Look { time, seed } = look;
+    pub(crate) fn trial(
+        &self,
+        load: &SiteLoad,
+        rate: f64,
+        look: TrialPlan,
+    ) -> Result<SiteTrial, Failure> {
+        let TrialPlan { time, seed } = look;
         for (step, (share, time)) in (1..).zip(WARM) {
             let window = Window { time, piece: time, seed: seed ^ (step << 32) };
             self.run(load, rate * share, window)?;
@@ -67,11 +72,11 @@ impl Site {
         let can_serve = self.rates().map(|rate| rate * took.as_secs_f64());
         let busy = served.iter().zip(can_serve).map(|(it, most)| it.work as f64 / most);
         let dropped = served.iter().map(|it| it.dropped).sum();
-        Ok(Trial { busy: busy.collect(), dropped, ..Trial::new(rate, window, &measured) })
+        Ok(SiteTrial { busy: busy.collect(), dropped, ..SiteTrial::new(rate, window, &measured) })
     }
 }
 
-impl Trial {
+impl SiteTrial {
     /// As its client saw it.
     fn new(rate: f64, window: Window, measured: &Measured) -> Self {
         let pieces = measured.summary.intervals.iter().take(PIECES as usize);
@@ -128,7 +133,7 @@ const ANSWERED_MIN: f64 = 0.97;
 /// How late the program itself may be, as a part of the objective.
 const LATE_PART: u64 = 4;
 
-impl fmt::Display for Trial {
+impl fmt::Display for SiteTrial {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { rate, answered, p99_us, late_p99_us, again, dropped, .. } = self;
         let (busiest, most) = self.busiest();
@@ -148,8 +153,8 @@ impl fmt::Display for Trial {
 mod tests {
     use super::*;
 
-    fn trial() -> Trial {
-        Trial {
+    fn trial() -> SiteTrial {
+        SiteTrial {
             rate: 100.0,
             answered: 98.0,
             p99_us: 900,
@@ -165,7 +170,7 @@ mod tests {
     fn a_trial_holds_if_all_is_answered_in_time() {
         assert!(trial().holds(900));
         assert!(!trial().holds(899));
-        assert!(!Trial { answered: 96.0, ..trial() }.holds(900));
+        assert!(!SiteTrial { answered: 96.0, ..trial() }.holds(900));
     }
 
     #[test]

@@ -15,7 +15,7 @@ mod work;
 
 use bench::Plan;
 use console::exit::{Failure, Verdict};
-use durable::Arm;
+use durable::Contender;
 use std::net::SocketAddr;
 use workload::{Distribution, Mix};
 
@@ -44,9 +44,9 @@ impl Versus {
         plan: impl Fn(Vec<SocketAddr>, &str) -> Result<Plan, Failure>,
     ) -> Result<Verdict, Failure> {
         let rival = match self.versus {
-            Some(Rival::Etcd) => Arm::Etcd,
-            Some(Rival::RedisDurable) => Arm::Redis,
-            Some(Rival::Memory) => Arm::Memory,
+            Some(Rival::Etcd) => Contender::Etcd,
+            Some(Rival::RedisDurable) => Contender::Redis,
+            Some(Rival::Memory) => Contender::Memory,
             Some(Rival::RedisCluster) | None => {
                 return self.compare_shares(json, size, load, plan);
             }

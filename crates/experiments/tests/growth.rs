@@ -1,14 +1,14 @@
 //! A keyspace of one partition with a hot range grows until its nodes share the load (TurboKV,
 //! section 5.1), and when the range moves they do again.
 
-use experiments::paper::turbokv::{Exhibit, FORWARD_PERCENT, Settings, make};
+use experiments::paper::turbokv::{Exhibit, FORWARD_PERCENT, TurboKvSettings, make};
 use experiments::paper::{Arm, Cell, Figure, Load, Order, Pace, Rack, RackSpec, Skew, Store};
 use std::time::Duration;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-fn settings(replicas: u8) -> Settings {
-    Settings {
+fn settings(replicas: u8) -> TurboKvSettings {
+    TurboKvSettings {
         nodes: 16,
         keys: 10_000,
         partitions: 128,

@@ -1,7 +1,7 @@
 //! What a rack does, held to what queueing theory and the popularity of keys say.
 
 use cluster::Selection;
-use experiments::paper::pegasus::{FIGURES, Refusal, Settings, check, figure};
+use experiments::paper::pegasus::{FIGURES, PegasusRefusal, PegasusSettings, check, figure};
 use experiments::paper::{
     Arm, Best, Cell, Figure, Load, Pace, Rack, RackSpec, Skew, Trial, highest, objective,
 };
@@ -141,8 +141,8 @@ fn where_nodes_differ_in_speed_the_choice_of_the_copy_matters() {
 }
 
 /// What figures of a small rack are made with.
-fn settings(arms: &[Arm], thetas: &[f64], seed: u64) -> Settings {
-    Settings {
+fn settings(arms: &[Arm], thetas: &[f64], seed: u64) -> PegasusSettings {
+    PegasusSettings {
         pace: Pace::USUAL,
         nodes: 3,
         keys: 500,
@@ -200,9 +200,9 @@ fn what_a_figure_is_not_about_is_refused() {
     for number in FIGURES {
         let thetas = check(number, &settings(&[], &[0.99], 1));
         let one_skew = [10, 11, 14].contains(&number);
-        assert_eq!(thetas, if one_skew { Err(Refusal::Thetas(number)) } else { Ok(()) });
+        assert_eq!(thetas, if one_skew { Err(PegasusRefusal::Thetas(number)) } else { Ok(()) });
         let about_copies = [12, 13].contains(&number);
-        let of_arms = if about_copies { Err(Refusal::Arms(number)) } else { Ok(()) };
+        let of_arms = if about_copies { Err(PegasusRefusal::Arms(number)) } else { Ok(()) };
         for arms in [&[Arm::Hashing][..], &[Arm::Cache], &[Arm::Copies, Arm::Anywhere]] {
             assert_eq!(check(number, &settings(arms, &[], 1)), of_arms, "{number} {arms:?}");
         }
@@ -211,8 +211,8 @@ fn what_a_figure_is_not_about_is_refused() {
         }
     }
     let refused = figure(12, &settings(&[Arm::Hashing], &[], 1), |_| ());
-    assert_eq!(refused, Err(Refusal::Arms(12)));
-    assert_eq!(figure(7, &settings(&[], &[], 1), |_| ()), Err(Refusal::Figure));
+    assert_eq!(refused, Err(PegasusRefusal::Arms(12)));
+    assert_eq!(figure(7, &settings(&[], &[], 1), |_| ()), Err(PegasusRefusal::Figure));
 }
 
 #[test]

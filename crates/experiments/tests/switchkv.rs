@@ -1,8 +1,9 @@
 //! What a cache node does for a rack, held to what the popularity of keys says.
 
-use experiments::paper::switchkv::{self, Settings};
+use experiments::paper::switchkv::{self, SwitchKvSettings};
 use experiments::paper::{
-    Arm, Caches, Cell, Figure, Learning, Load, Look, Losses, Pace, Rack, RackSpec, Skew, highest,
+    Arm, Caches, Cell, CloseLook, Figure, Learning, Load, Losses, Pace, Rack, RackSpec, Skew,
+    highest,
 };
 use std::time::Duration;
 use workload::{Shift, ShiftKind};
@@ -14,8 +15,8 @@ fn spec(arm: Arm) -> RackSpec {
     RackSpec { arm, caches, once: true, ..RackSpec::new(16, 50_000, 1) }
 }
 
-fn settings() -> Settings {
-    Settings {
+fn settings() -> SwitchKvSettings {
+    SwitchKvSettings {
         nodes: 16,
         keys: 10_000_000_000,
         items: 1_000,
@@ -81,7 +82,7 @@ fn of_billions_of_keys_a_rack_serves_what_the_cap_says_while_one_percent_is_lost
 #[test]
 fn a_miss_takes_as_long_as_without_a_cache_and_one_or_two_transits_less_than_elsewhere() {
     let (pace, window) = (Pace::slowed(40).expect("not too slow"), Some(100 * MS));
-    let settings = Settings { nodes: 8, thetas: Vec::new(), pace, window, ..settings() };
+    let settings = SwitchKvSettings { nodes: 8, thetas: Vec::new(), pace, window, ..settings() };
     let figure = switchkv::figure(13, &settings, |_| ()).expect("there is such a figure");
     let rows = cells(&figure, &["part", "system", "share", "p50_us"]);
     let median = |system: &str| {
@@ -120,7 +121,7 @@ fn what_becomes_hot_is_cached_in_time_and_sooner_if_nodes_say_so_at_once() {
     let shift = Shift { kind: ShiftKind::HotIn, keys: 50, every: 1_500 * MS };
     let still = Load::only_reads(Skew::Zipf(0.99));
     let load = Load { shift: Some(shift), ..still };
-    let look = Look { piece: 100 * MS, in_time_us: 0 };
+    let look = CloseLook { piece: 100 * MS, in_time_us: 0 };
     let served = |learning: Learning| -> Vec<f64> {
         let caches = Caches { items: 1_000, rules_per_s: 400, learning, ..Caches::SWITCHKV };
         let spec = RackSpec { keys: 10_000_000_000, caches, ..spec(Arm::CacheNodes) };

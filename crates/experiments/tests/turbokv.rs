@@ -1,7 +1,7 @@
 //! Who finds the node that a request is for: the same rack, held to what each way takes.
 
 use experiments::paper::turbokv::{
-    Exhibit, FIGURES, FORWARD_PERCENT, Refusal, Settings, TABLES, check, make,
+    Exhibit, FIGURES, FORWARD_PERCENT, TABLES, TurboKvRefusal, TurboKvSettings, check, make,
 };
 use experiments::paper::{
     Cell, Figure, Finder, Finding, Load, Order, Pace, Rack, RackSpec, Scans, Skew, Store, Trial,
@@ -112,8 +112,8 @@ fn partitions_that_move_are_found_in_every_way() {
     }
 }
 
-fn settings() -> Settings {
-    Settings {
+fn settings() -> TurboKvSettings {
+    TurboKvSettings {
         nodes: 4,
         keys: 64,
         partitions: 16,
@@ -132,7 +132,7 @@ fn all() -> impl Iterator<Item = Exhibit> {
     FIGURES.into_iter().map(Exhibit::Figure).chain(TABLES.into_iter().map(Exhibit::Table))
 }
 
-fn made(exhibit: Exhibit, settings: &Settings) -> Figure {
+fn made(exhibit: Exhibit, settings: &TurboKvSettings) -> Figure {
     let mut told = 0;
     let made = make(exhibit, settings, |_| told += 1).expect("it is one of them");
     assert_eq!(told, made.table.rows.len());
@@ -147,14 +147,17 @@ fn everything_is_a_table_and_a_plot_and_the_same_each_time() {
         assert!(first.svg().contains(&first.title));
         if exhibit != Exhibit::Figure(13) {
             assert_eq!(first, made(exhibit, &settings()));
-            assert_ne!(first.table, made(exhibit, &Settings { seed: 2, ..settings() }).table);
+            assert_ne!(
+                first.table,
+                made(exhibit, &TurboKvSettings { seed: 2, ..settings() }).table
+            );
         }
     }
 }
 
 #[test]
 fn only_those_are_compared_that_are_asked_for() {
-    let some = Settings { finders: vec![Finder::Switch, Finder::Clients], ..settings() };
+    let some = TurboKvSettings { finders: vec![Finder::Switch, Finder::Clients], ..settings() };
     let table = made(Exhibit::Table(1), &some).table;
     let place = |key| table.columns.iter().position(|column| column.key == key).expect("a column");
     let of = |key| table.rows.iter().map(move |row| &row[place(key)]).collect::<Vec<_>>();
@@ -163,27 +166,27 @@ fn only_those_are_compared_that_are_asked_for() {
     let over: Vec<bool> =
         of("mean_over_client_percent").iter().map(|cell| **cell != Cell::None).collect();
     assert_eq!(over, [true, false, true, false, true, false]);
-    let one = Settings { finders: vec![Finder::Nodes], thetas: vec![0.99], ..settings() };
+    let one = TurboKvSettings { finders: vec![Finder::Nodes], thetas: vec![0.99], ..settings() };
     let rows = made(Exhibit::Figure(13), &one).table.rows;
     assert_eq!(rows.len(), 2 + 6 + 6 + 2);
 }
 
 #[test]
 fn what_there_is_not_and_what_makes_no_difference_is_refused() {
-    let given = Settings { thetas: vec![0.9], ..settings() };
+    let given = TurboKvSettings { thetas: vec![0.9], ..settings() };
     for exhibit in all() {
         assert_eq!(check(exhibit, &settings()), Ok(()));
         let about_skew = exhibit == Exhibit::Figure(13);
-        let expected = if about_skew { Ok(()) } else { Err(Refusal::Thetas(exhibit)) };
+        let expected = if about_skew { Ok(()) } else { Err(TurboKvRefusal::Thetas(exhibit)) };
         assert_eq!(check(exhibit, &given), expected);
     }
     for exhibit in [Exhibit::Figure(1), Exhibit::Table(13)] {
-        assert_eq!(check(exhibit, &settings()), Err(Refusal::Exhibit));
+        assert_eq!(check(exhibit, &settings()), Err(TurboKvRefusal::Exhibit));
     }
     let moves = Exhibit::Migration;
     assert_eq!((check(moves, &settings()), check(moves, &given)), (Ok(()), Ok(())));
-    let two = Settings { thetas: vec![0.9, 0.99], ..settings() };
-    assert_eq!(check(moves, &two), Err(Refusal::Thetas(moves)));
-    let arms = Settings { finders: vec![Finder::Switch], ..settings() };
-    assert_eq!(check(moves, &arms), Err(Refusal::Finders(moves)));
+    let two = TurboKvSettings { thetas: vec![0.9, 0.99], ..settings() };
+    assert_eq!(check(moves, &two), Err(TurboKvRefusal::Thetas(moves)));
+    let arms = TurboKvSettings { finders: vec![Finder::Switch], ..settings() };
+    assert_eq!(check(moves, &arms), Err(TurboKvRefusal::Finders(moves)));
 }

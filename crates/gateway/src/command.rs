@@ -9,6 +9,7 @@ mod spec;
 pub use index::{Found, all, find, number_of, numbered, resolve, subcommands};
 pub use keyed::Keyed;
 pub use session::{
-    Acl, Client, Cluster, Command, Config, HotKeys, Latency, Script, Session, Slowlog, Transaction,
+    AclCommand, Client, ClusterCommand, Command, Config, HotKeysCommand, Latency, Script, Session,
+    Slowlog, Transaction,
 };
 pub use spec::{Access, Keys, Run, Spec};

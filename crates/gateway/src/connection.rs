@@ -28,7 +28,7 @@ use crate::clients::Entry;
 use crate::command::{self, Found, Run, Session};
 use crate::lookups::Lookups;
 use crate::resp::{Limits, Parser, encode};
-use crate::session::{self, Answer, Peer, Replies};
+use crate::session::{self, Peer, Replies, Response};
 use crate::shared::Shared;
 use crate::stats::HeldBack;
 use crate::store::Incoming;
@@ -36,7 +36,7 @@ use crate::stream::Stream;
 use crate::{Reply, Store};
 use bracket::Bracket;
 use bytes::{Bytes, BytesMut};
-use call::{Call, Done, Slot, Tally};
+use call::{Call, CallTally, Done, Slot};
 use client::Outcome;
 use client::asynchronous::Inbox;
 use event::Event;
@@ -98,7 +98,7 @@ pub(crate) struct Connection {
     /// Where the outcomes of those requests come, and those that are being looked at.
     inbox: Inbox,
     outcomes: Vec<(u64, Outcome<client::Reply>)>,
-    tally: Tally,
+    tally: CallTally,
     /// Keys that were looked up and are not counted yet.
     lookups: Lookups,
     /// What time it is, as of this turn.
@@ -144,7 +144,7 @@ impl Connection {
             planned: Vec::new(),
             inbox,
             outcomes: Vec::new(),
-            tally: Tally::default(),
+            tally: CallTally::default(),
             lookups: Lookups::default(),
             now: Instant::now(),
             under_way_bytes: 0,
@@ -318,17 +318,17 @@ impl Connection {
         }
         self.use_database();
         match answer {
-            Answer::Now(reply) => {
+            Response::Now(reply) => {
                 if command == Session::Reset {
                     self.forget_bracket();
                 }
                 self.finish_now(&call, &reply);
             }
-            Answer::Last(reply) => {
+            Response::Last(reply) => {
                 self.finish_now(&call, &reply);
                 self.close();
             }
-            Answer::Later(reply) => self.run_alone(call, async move { reply.await.into() }),
+            Response::Later(reply) => self.run_alone(call, async move { reply.await.into() }),
         }
     }
 

@@ -13,7 +13,7 @@ mod scripts;
 mod users;
 mod words;
 
-pub(crate) use words::{Answer, Peer, Replies, SYNTAX, integer};
+pub(crate) use words::{Peer, Replies, Response, SYNTAX, integer};
 
 use crate::Reply;
 use crate::acl::Acl;
@@ -57,7 +57,12 @@ impl Peer {
     }
 
     /// Carries a command out whose arguments are as many as the table says.
-    pub(crate) fn run(&mut self, shared: &Arc<Shared>, command: Session, args: &[Bytes]) -> Answer {
+    pub(crate) fn run(
+        &mut self,
+        shared: &Arc<Shared>,
+        command: Session,
+        args: &[Bytes],
+    ) -> Response {
         match command {
             Session::Acl(command) => self.run_acl(shared, command, args).into(),
             Session::Anywhere => cluster::go_anywhere(shared).into(),
@@ -75,7 +80,7 @@ impl Peer {
             Session::Info => info::run(shared, self.database, args),
             Session::Latency(command) => latency::run_latency(shared, command, args).into(),
             Session::Ping => ping(args).into(),
-            Session::Quit => Answer::Last(Reply::OK),
+            Session::Quit => Response::Last(Reply::OK),
             Session::Reset => self.reset(shared).into(),
             Session::Script(command) => scripts::run(shared, command, args),
             Session::Select => self.select(shared, args).into(),
@@ -152,12 +157,12 @@ fn time(now: Duration) -> Reply {
 }
 
 /// Holds this connection up and no other.
-fn sleep(args: &[Bytes]) -> Answer {
+fn sleep(args: &[Bytes]) -> Response {
     let text = std::str::from_utf8(args.get(2).map(Bytes::as_ref).unwrap_or_default());
     let seconds = text.ok().and_then(|text| text.parse::<f64>().ok());
     let time = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
     let Some(time) = time else { return NOT_AN_INTEGER.into() };
-    Answer::Later(Box::pin(async move {
+    Response::Later(Box::pin(async move {
         tokio::time::sleep(time.min(SLEEP_MAX)).await;
         Reply::OK
     }))

@@ -23,15 +23,6 @@ pub fn wait<T>(mut look: impl FnMut() -> Option<T>) -> Option<T> {
     })
 }
 
-/// Ends what goes on until then, also when a test fails.
-pub struct Ends<'a>(pub &'a AtomicBool);
-
-impl Drop for Ends<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-}
-
 fn space(service: SocketAddr) -> Space {
     let client = Client::connect(service, Options::default()).expect("a socket");
     client.keyspace("default").expect("the cluster is up")

@@ -30,7 +30,7 @@ use crate::tool;
 use anyhow::{Context, Result};
 use nix::sched::{CloneFlags, unshare};
 use nix::unistd::gettid;
-use plan::{Cable, Plan, ROUTER, port};
+use plan::{Cable, ROUTER, Topology, port};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::mpsc::{Sender, channel};
@@ -44,14 +44,14 @@ pub struct Hosts {
     hosts: BTreeMap<Place, Host>,
     /// Or why there is none.
     router: Result<Host, String>,
-    plan: Plan,
+    plan: Topology,
 }
 
 impl Hosts {
     /// Hosts with networks of their own, or else on the loopback interface.
     pub fn new(places: &[Place]) -> Self {
-        match start_router(Plan::V4([10, 77])) {
-            Ok(router) => Self::networked(router, places, Plan::V4([10, 77])),
+        match start_router(Topology::V4([10, 77])) {
+            Ok(router) => Self::networked(router, places, Topology::V4([10, 77])),
             Err(why) => Self::without_links(places, format!("{why:#}")),
         }
     }
@@ -67,11 +67,11 @@ impl Hosts {
     /// If keys have no addresses on this plane.
     pub fn for_content(places: &[Place], plane: Plane) -> Result<Self> {
         assert!(plane.has_content(), "{} has no addresses of keys", plane.name());
-        let plan = if plane.has_bridge() { Plan::Bridged } else { Plan::Routed };
+        let plan = if plane.has_bridge() { Topology::Bridged } else { Topology::Routed };
         Ok(Self::networked(start_router(plan)?, places, plan))
     }
 
-    fn networked(router: Host, places: &[Place], plan: Plan) -> Self {
+    fn networked(router: Host, places: &[Place], plan: Topology) -> Self {
         let link = |host: &Host, place: Place| {
             connect(&router, host, place, plan).unwrap_or_else(|why| panic!("{place}: {why:#}"));
         };
@@ -95,7 +95,7 @@ impl Hosts {
     fn without_links(places: &[Place], why: String) -> Self {
         // Two runs at once should not meet.
         let second = std::process::id() % 250 + 2;
-        let plan = Plan::V4([127, u8::try_from(second).expect("below 252")]);
+        let plan = Topology::V4([127, u8::try_from(second).expect("below 252")]);
         let start = |place: &Place| {
             let host = Host::start(&place.to_string(), false).expect("a thread");
             (*place, host)
@@ -163,7 +163,7 @@ impl Hosts {
 }
 
 /// The namespace that the links of all hosts meet in; or why there cannot be one.
-fn start_router(plan: Plan) -> Result<Host> {
+fn start_router(plan: Topology) -> Result<Host> {
     let router = Host::start("router", true)?;
     router.run(move || {
         let lines = plan.of_the_router();
@@ -176,7 +176,7 @@ fn start_router(plan: Plan) -> Result<Host> {
     Ok(router)
 }
 
-fn connect(router: &Host, host: &Host, place: Place, plan: Plan) -> Result<()> {
+fn connect(router: &Host, host: &Host, place: Place, plan: Topology) -> Result<()> {
     let Cable { at_the_router, at_the_host } = plan.cable(place, &host.namespace);
     let port = plan.is_bridged().then(|| port(place));
     router.run(move || {

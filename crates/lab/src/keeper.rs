@@ -4,7 +4,7 @@
 use crate::cluster::Cluster;
 use crate::guard::Guard;
 use crate::openvswitch::{self, OpenVSwitch, Part};
-use crate::process::{self, Plan, Process};
+use crate::process::{self, Launch, Process};
 use crate::rack::{LabHost, name_option};
 use crate::ready::{self, Progress};
 use crate::state::{self, HeldLab, State};
@@ -112,7 +112,7 @@ impl Lab {
     /// Runs this program on a host, with what a role is told or with something else. If it is tied,
     /// it ends with this process.
     pub fn run(&mut self, on: LabHost, arguments: Vec<String>, tied: bool) -> Result<()> {
-        self.start_process(Plan {
+        self.start_process(Launch {
             place: on.to_string(),
             namespace: self.cluster.rack.namespace(on),
             program: None,
@@ -126,7 +126,7 @@ impl Lab {
     /// Runs a process of an Open vSwitch where the switch is.
     fn run_part(&mut self, part: Part, tied: bool) -> Result<()> {
         let Part { name, program, arguments, variables } = part;
-        self.start_process(Plan {
+        self.start_process(Launch {
             place: name.to_owned(),
             namespace: self.cluster.rack.namespace(LabHost::Switch),
             program: Some(program),
@@ -141,7 +141,7 @@ impl Lab {
         self.held.path().join(LOGS).join(format!("{place}.log"))
     }
 
-    fn start_process(&mut self, plan: Plan) -> Result<()> {
+    fn start_process(&mut self, plan: Launch) -> Result<()> {
         let sender = self.sender.clone();
         // Nobody listens any more once the lab is being taken down.
         let ended = move |place: &str, status| {

@@ -65,7 +65,7 @@ pub struct Process {
 
 /// What to start, and where.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct Launch {
     pub place: String,
     pub namespace: String,
     /// Which program; this one if none is named.
@@ -80,8 +80,11 @@ pub struct Plan {
 
 /// Starts a process. `ended` is called when it has ended, in a thread that is there until then:
 /// a process that is tied ends with the thread that started it.
-pub fn start(plan: Plan, ended: impl FnOnce(&str, ExitStatus) + Send + 'static) -> Result<Process> {
-    let Plan { place, namespace, log, .. } = plan.clone();
+pub fn start(
+    plan: Launch,
+    ended: impl FnOnce(&str, ExitStatus) + Send + 'static,
+) -> Result<Process> {
+    let Launch { place, namespace, log, .. } = plan.clone();
     let (sender, started) = channel();
     let body = move || {
         let mut child = match spawn(&plan) {
@@ -105,7 +108,7 @@ fn report(sender: &Sender<Result<i32>>, result: Result<i32>) {
     sender.send(result).expect("the starter waits");
 }
 
-fn spawn(plan: &Plan) -> Result<Child> {
+fn spawn(plan: &Launch) -> Result<Child> {
     namespace::enter(&plan.namespace)?;
     let binary = plan.program.map_or_else(this_binary, |program| Ok(program.into()))?;
     let mut command = if plan.tied { tied(&binary) } else { Command::new(binary) };

@@ -104,7 +104,7 @@ const CERTS: &str = "certs";
 
 /// The processes, where they stand, and where their files are.
 #[derive(Debug)]
-pub struct Cluster {
+pub struct RedundantCluster {
     // Dropped before the hosts that they are on.
     processes: BTreeMap<Role, Running>,
     /// Processes started so far, for the names of their logs.
@@ -116,7 +116,7 @@ pub struct Cluster {
     dir: PathBuf,
 }
 
-impl Cluster {
+impl RedundantCluster {
     /// All hosts of such a cluster.
     pub fn places(spec: &Spec) -> Vec<Place> {
         let nodes = (1..=spec.nodes).map(Place::Node);

@@ -9,7 +9,7 @@ mod user;
 use crate::hosts::Hosts;
 use crate::plane::Plane;
 use crate::process::{pause, this_binary};
-use crate::redundant::{Cluster, Controllers, Role, Spec};
+use crate::redundant::{Controllers, RedundantCluster, Role, Spec};
 use crate::user::{HASHED, ORDERED, Spaces};
 use anyhow::{Context, Result, anyhow};
 use client::Options;
@@ -33,7 +33,7 @@ use user::User;
 
 /// What is to be done.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct SoakPlan {
     /// For how long.
     pub lasts: Duration,
     pub seed: u64,
@@ -83,10 +83,10 @@ const SAMPLES_MIN: u32 = 30;
 const TURN: Duration = Duration::from_millis(20);
 
 /// Runs a soak. What is wrong with the cluster is in the report; an error is about the soak itself.
-pub fn run(plan: &Plan) -> Result<Report> {
+pub fn run(plan: &SoakPlan) -> Result<Report> {
     let spec = spec()?;
-    let hosts = Hosts::on_loopback(&Cluster::places(&spec));
-    let mut cluster = Cluster::start(spec, hosts, &plan.dir)?;
+    let hosts = Hosts::on_loopback(&RedundantCluster::places(&spec));
+    let mut cluster = RedundantCluster::start(spec, hosts, &plan.dir)?;
     let admin = Admin::new(&cluster.admins(), Duration::from_secs(1));
     wait_until_complete(&mut cluster, &admin).context("the cluster does not start")?;
     (0..GATEWAYS).try_for_each(|index| cluster.revive(Role::Gateway(index)))?;
@@ -153,13 +153,13 @@ impl Drop for EndOnDrop<'_> {
     }
 }
 
-fn connect(cluster: &Cluster) -> Result<Client> {
+fn connect(cluster: &RedundantCluster) -> Result<Client> {
     let options = Options { deadline: PATIENCE, ..Options::default() };
     Client::connect(&cluster.services()[..], options).context("cannot open a socket")
 }
 
 /// Waits until every chain is complete and every member is ready.
-fn wait_until_complete(cluster: &mut Cluster, admin: &Admin) -> Result<()> {
+fn wait_until_complete(cluster: &mut RedundantCluster, admin: &Admin) -> Result<()> {
     let mut why = "nobody answers".to_owned();
     for _ in 0..COMPLETE_WAIT_MAX.as_millis() / LOOK_AGAIN.as_millis() {
         cluster.all_run()?;
@@ -180,7 +180,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
 /// A soak under way.
 struct Soak<'a> {
-    plan: &'a Plan,
+    plan: &'a SoakPlan,
     notes: Arc<Notes>,
     admin: Admin,
     samples: Vec<Sample>,
@@ -188,7 +188,7 @@ struct Soak<'a> {
 
 impl Soak<'_> {
     /// Lets things go wrong and looks, until the time is over. Everything is mended then.
-    fn play(&mut self, cluster: &mut Cluster, faults: &mut Faults) -> Result<()> {
+    fn play(&mut self, cluster: &mut RedundantCluster, faults: &mut Faults) -> Result<()> {
         let every = (self.plan.lasts / SAMPLES_MIN).min(SAMPLE_EVERY_MAX);
         let ends_at = self.notes.now() + self.plan.lasts;
         let mut sample_at = self.notes.now() + every;
@@ -210,7 +210,7 @@ impl Soak<'_> {
         }
     }
 
-    fn look(&mut self, now: Instant, cluster: &Cluster) {
+    fn look(&mut self, now: Instant, cluster: &RedundantCluster) {
         let last = self.samples.last().map_or(0, |sample| sample.data);
         let stored = self.admin.status().ok().and_then(|status| {
             let all: Option<Vec<_>> = status.keyspaces.iter().map(|it| it.stored).collect();
@@ -242,7 +242,7 @@ impl Soak<'_> {
     /// Everything is mended: every chain becomes complete, and holds what was acknowledged.
     fn finish(
         &self,
-        cluster: &mut Cluster,
+        cluster: &mut RedundantCluster,
         client: &Client,
         writers: Vec<Ledger>,
         visitors: &Visitors,

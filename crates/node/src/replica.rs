@@ -48,7 +48,7 @@ use crate::replica::history::History;
 use crate::replica::member::Member;
 use crate::replica::notes::pending_name;
 use crate::replica::pending::{Aside, PendingWrites};
-use crate::replica::places::{Told, Union};
+use crate::replica::places::{EarlySyncs, Union};
 use crate::replica::sessions::clients::Writes;
 use crate::replica::sessions::table::Sessions;
 use crate::replica::totals::Totals;
@@ -85,7 +85,7 @@ pub(crate) struct Replica {
     pub(crate) pending: PendingWrites,
     pub(crate) aside: Aside,
     /// As the last of the chain: which of them are on whose disks already.
-    pub(crate) told: Told,
+    pub(crate) told: EarlySyncs,
     /// How far a closed chain has united what is pending.
     pub(crate) union: Union,
     pub(crate) behind: Behind,
@@ -140,7 +140,7 @@ impl Replica {
             digest: Some(Digest::default()),
             pending: PendingWrites::default(),
             aside: Aside::default(),
-            told: Told::default(),
+            told: EarlySyncs::default(),
             union: Union::default(),
             behind: Behind::default(),
             sessions: Sessions::default(),

@@ -2,6 +2,7 @@
 
 mod check;
 mod content;
+mod etcd;
 mod form;
 mod openflow;
 mod rights;
@@ -19,6 +20,7 @@ use cluster::{
     Selection,
 };
 use controller::{ControllerConfig, KeyspaceSpec, LOAD_FLOOR, POLL_INTERVAL, SPLIT_BYTES};
+pub use etcd::EtcdSection;
 pub use openflow::{ExitSection, OpenFlowSection};
 pub use rights::{Classes, RightsSection};
 pub use security::SecuritySection;
@@ -179,10 +181,13 @@ pub struct ControllerSection {
     /// is an etcd.
     #[serde(default)]
     pub data: PathBuf,
-    /// The etcd that it keeps its state in, as `etcd://HOST:PORT,HOST:PORT/PREFIX`: controllers may
-    /// then run on several machines.
+    /// The etcd that it keeps its state in, as `etcd://HOST:PORT,HOST:PORT/PREFIX`, or with
+    /// `etcds://` under TLS: controllers may then run on several machines.
     #[serde(default)]
     pub store: Option<EtcdUrl>,
+    /// How that etcd is reached, if not plainly and as nobody.
+    #[serde(default)]
+    pub etcd: Option<EtcdSection>,
     /// Milliseconds that switches and nodes may serve for without hearing of the controller. What
     /// no fence can sever, a node and the active switch that are lost at once, waits for so long.
     #[serde(default = "default_lease_ms")]

@@ -12,12 +12,12 @@ use std::path::{Path, PathBuf};
 pub struct Replaced {
     path: PathBuf,
     store: FileMapStore,
-    found: Found,
+    found: StoreContents,
 }
 
 /// What was in it.
 #[derive(Debug)]
-pub enum Found {
+pub enum StoreContents {
     /// It is not there.
     Nothing,
     /// A map, of whatever age.
@@ -49,9 +49,9 @@ impl Replaced {
         let path = map_store_path(directory)?;
         let store = FileMapStore::take(&path)?;
         let found = match store.load::<Saved>() {
-            Ok(None) => Found::Nothing,
-            Ok(Some(saved)) => Found::Map(Box::new(saved)),
-            Err(error) => Found::Unreadable(error),
+            Ok(None) => StoreContents::Nothing,
+            Ok(Some(saved)) => StoreContents::Map(Box::new(saved)),
+            Err(error) => StoreContents::Unreadable(error),
         };
         Ok(Self { path, store, found })
     }
@@ -64,7 +64,7 @@ impl Replaced {
 
     /// What is in it.
     #[must_use]
-    pub fn found(&self) -> &Found {
+    pub fn found(&self) -> &StoreContents {
         &self.found
     }
 
@@ -72,8 +72,8 @@ impl Replaced {
     #[must_use]
     pub fn older(&self) -> Option<&Saved> {
         match &self.found {
-            Found::Map(saved) => Some(saved),
-            Found::Nothing | Found::Unreadable(_) => None,
+            StoreContents::Map(saved) => Some(saved),
+            StoreContents::Nothing | StoreContents::Unreadable(_) => None,
         }
     }
 

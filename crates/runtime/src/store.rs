@@ -13,6 +13,7 @@ pub use fjall_engine::{
     FORMAT as SHARD_STORE_FORMAT, FjallEngine, ShardIdentity, SyncJob, SyncPolicy,
 };
 pub use map_store::{
-    Candidacy, Candidate, EmbeddedStore, EtcdStore, EtcdUrl, FILE_FORMAT as MAP_FILE_FORMAT,
-    FileMapStore, Leadership, MapStore, MemoryStore, SaveError, Wake,
+    Candidacy, Candidate, EmbeddedStore, EtcdAccess, EtcdFacts, EtcdMember, EtcdStore, EtcdUrl,
+    FILE_FORMAT as MAP_FILE_FORMAT, FileMapStore, Leadership, MapStore, MemoryStore, SaveError,
+    Wake, look_at_members,
 };

@@ -135,9 +135,9 @@ enum What {
     One(Key, OpKind),
     Many(Vec<Key>),
     /// A lock with a time limit.
-    Lock(lock::Step),
+    Lock(lock::LockStep),
     /// A step of an operation on a big value.
-    Big(big::Step),
+    Big(big::BigStep),
     /// Each on its own.
     Writes(Vec<(Key, OpKind)>),
     /// All at once.

@@ -218,12 +218,12 @@ fn hot_order(revision: u64, count: u64) -> HotOrder {
         delegation: None,
     };
     HotOrder {
-        cluster: cluster::ClusterId(0),
         revision: Revision::new(revision),
         switch: INCARNATION,
         selection: Selection::Predicted,
         places: (0..NODES).map(|id| Some((NodeId(id), INCARNATION))).collect(),
         keys: (0..count).map(key).collect(),
+        ..HotOrder::default()
     }
 }
 

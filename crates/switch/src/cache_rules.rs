@@ -32,7 +32,7 @@ pub struct RuleTable {
     memory: OnceLock<Box<dyn RuleMemory>>,
     /// Until when the rules of each cache count, in the words of [`Instant`].
     until: [AtomicU64; CACHES_MAX],
-    told: Mutex<Told>,
+    told: Mutex<RuleStreams>,
     /// Who keeps them elsewhere as well.
     watch: Option<Box<dyn RuleWatch>>,
 }
@@ -117,13 +117,13 @@ impl RuleMemory for OwnMemory {
 
 /// What caches have told.
 #[derive(Debug, Default)]
-struct Told {
+struct RuleStreams {
     streams: BTreeMap<CacheShard, Stream>,
     /// How many rules share each bit of the filter; there are none before the first rule.
     sharing: Vec<u8>,
 }
 
-impl Told {
+impl RuleStreams {
     /// How many rules share a bit, this one not counted any more.
     fn leaves(&mut self, bit: usize) -> u8 {
         let sharing = self.sharing.get_mut(bit).expect("each bit has a count");
@@ -154,12 +154,12 @@ struct Stream {
 
 /// Where a key's rule may lie, and what it looks like but for the cache.
 #[derive(Clone, Copy)]
-struct Place {
+struct Probe {
     buckets: [usize; 2],
     fingerprint: u64,
 }
 
-impl Place {
+impl Probe {
     fn of(keyspace: KeyspaceId, keyhash: u64) -> Self {
         // Keyhashes are uniform; those of keyspaces with one seed differ in their rotated ids.
         let hash = (keyhash ^ u64::from(keyspace.0)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -231,13 +231,13 @@ impl RuleTable {
         if !Bit::of(memory.keyspaces(), keyspace.0.into()).is_set() {
             return None;
         }
-        let (place, buckets) = (Place::of(keyspace, keyhash), memory.buckets());
-        if !Bit::of(memory.filter(), filter_bit(place.fingerprint)).is_set() {
+        let (probe, buckets) = (Probe::of(keyspace, keyhash), memory.buckets());
+        if !Bit::of(memory.filter(), filter_bit(probe.fingerprint)).is_set() {
             return None;
         }
-        let slots = place.buckets.iter().filter_map(|at| buckets.get(*at)).flat_map(|it| &it.0);
+        let slots = probe.buckets.iter().filter_map(|at| buckets.get(*at)).flat_map(|it| &it.0);
         let rules = slots.map(|slot| slot.load(Ordering::Relaxed));
-        let mut mine = rules.filter(|rule| rule & !CACHE_BITS == place.fingerprint);
+        let mut mine = rules.filter(|rule| rule & !CACHE_BITS == probe.fingerprint);
         let of = mine.find_map(shard_of)?;
         let until = self.until.get(usize::from(of.cache.0))?.load(Ordering::Relaxed);
         (now.0 < until).then_some(of)
@@ -298,12 +298,12 @@ impl RuleTable {
     }
 
     /// Makes a change; says how many rules the shard has more.
-    fn apply(&self, told: &mut Told, by: CacheShard, change: &CacheRule) -> i64 {
+    fn apply(&self, told: &mut RuleStreams, by: CacheShard, change: &CacheRule) -> i64 {
         let memory = self.memory.get_or_init(|| Box::new(OwnMemory::new()));
         let keyspace = KeyspaceId(change.keyspace);
-        let place = Place::of(keyspace, change.keyhash);
-        let mine = place.fingerprint | bits_of(by);
-        let buckets = || place.buckets.iter().filter_map(|at| memory.buckets().get(*at));
+        let probe = Probe::of(keyspace, change.keyhash);
+        let mine = probe.fingerprint | bits_of(by);
+        let buckets = || probe.buckets.iter().filter_map(|at| memory.buckets().get(*at));
         let held = buckets().find_map(|bucket| bucket.slot_of(mine));
         match (held, change.adds) {
             (Some(slot), false) => {
@@ -326,7 +326,7 @@ impl RuleTable {
     }
 
     /// Takes all rules of a shard out.
-    fn forget(&self, told: &mut Told, by: CacheShard) {
+    fn forget(&self, told: &mut RuleStreams, by: CacheShard) {
         let Some(memory) = self.memory.get() else { return };
         let slots = memory.buckets().iter().flat_map(|bucket| &bucket.0);
         for slot in slots.filter(|slot| shard_of(slot.load(Ordering::Relaxed)) == Some(by)) {
@@ -342,7 +342,7 @@ impl RuleTable {
 }
 
 /// Takes a rule out, and its bit if no other rule has it.
-fn take_out(memory: &dyn RuleMemory, told: &mut Told, slot: &AtomicU64) {
+fn take_out(memory: &dyn RuleMemory, told: &mut RuleStreams, slot: &AtomicU64) {
     let bit = filter_bit(slot.swap(0, Ordering::Relaxed));
     if told.leaves(bit) == 0 {
         Bit::of(memory.filter(), bit).clear();

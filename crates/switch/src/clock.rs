@@ -1,6 +1,7 @@
 //! The directory clock of a switch (section 9 of `spec/protocol.md`): what tells a request that was
 //! first sent after a delegation had begun from one that may have been at home before.
 
+use cluster::HotOrder;
 use std::sync::atomic::{AtomicU64, Ordering};
 use wire::{DirectoryClock, Revision};
 
@@ -36,10 +37,17 @@ impl SharedClock {
         ClockReading { present, beginning }
     }
 
-    /// A directory that was empty begins with the order of this revision. Must come before
+    /// A directory that was empty begins with this order, or before it: where the order says that
+    /// nobody has had a delegation since, and this switch has had no order since. Must come before
     /// [`order`](Self::order).
-    pub fn begin(&self, revision: Revision) {
-        self.beginning.store(DirectoryClock::of_order(revision).get(), Ordering::Release);
+    pub fn begin(&self, order: &HotOrder) {
+        let (own, earlier) = (
+            DirectoryClock::of_order(order.revision),
+            DirectoryClock::of_order(order.at_home_since),
+        );
+        let is_known = earlier.get() > self.present.load(Ordering::Acquire);
+        let beginning = if is_known { earlier.min(own) } else { own };
+        self.beginning.store(beginning.get(), Ordering::Release);
     }
 
     /// The order of this revision is what all threads see from here on.
@@ -59,11 +67,32 @@ impl SharedClock {
 mod tests {
     use super::*;
 
+    fn order(revision: u64, at_home_since: u64) -> HotOrder {
+        let (revision, at_home_since) = (Revision::new(revision), Revision::new(at_home_since));
+        HotOrder { revision, at_home_since, ..HotOrder::default() }
+    }
+
+    #[test]
+    fn a_directory_begins_where_the_one_before_had_no_delegation_any_more() {
+        let begins = |clock: &SharedClock, order: &HotOrder| {
+            clock.begin(order);
+            clock.order(order.revision);
+            clock.now().beginning
+        };
+        let (clock, at) = (SharedClock::default(), DirectoryClock::of_order);
+        assert_eq!(begins(&clock, &order(9, 5)), at(Revision::new(5)));
+        // It has had orders since, and may have granted by them what it has forgotten.
+        assert_eq!(begins(&clock, &order(11, 5)), at(Revision::new(11)));
+        assert_eq!(begins(&clock, &order(12, 11)), at(Revision::new(12)));
+        assert_eq!(begins(&clock, &order(20, 15)), at(Revision::new(15)));
+        assert_eq!(begins(&clock, &order(21, 99)), at(Revision::new(21)), "that is not before it");
+    }
+
     #[test]
     fn moments_never_fall_and_an_order_has_no_more_than_it_has_numbers_for() {
         let clock = SharedClock::default();
         let at = DirectoryClock::new;
-        clock.begin(Revision::new(3));
+        clock.begin(&order(3, 0));
         clock.order(Revision::new(3));
         assert_eq!(clock.now(), ClockReading { present: at(3 << 16), beginning: at(3 << 16) });
         assert_eq!(clock.delegation(), Some(at((3 << 16) + 1)));

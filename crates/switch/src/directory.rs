@@ -110,7 +110,7 @@ impl Directory {
             if Arc::ptr_eq(&present.table, &before) {
                 present.gate.took(order.revision);
                 if before.revision().is_none() {
-                    self.clock.begin(order.revision);
+                    self.clock.begin(order);
                 }
                 self.publish(&mut present, table);
                 self.clock.order(order.revision);

@@ -299,12 +299,12 @@ fn order(bytes: &[u8], before: u64) -> HotOrder {
     }
     keys.sort_by_key(|key| key.keyspace);
     HotOrder {
-        cluster: cluster::ClusterId(0),
         revision: Revision::new(revision),
         switch: INCARNATION,
         selection,
         places,
         keys,
+        ..HotOrder::default()
     }
 }
 

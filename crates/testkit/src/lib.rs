@@ -6,7 +6,8 @@
 //! this crate hold the pipeline against all of them; those of `xdp` do the same with the kernel.
 //!
 //! [`program`] runs the binary `keyway`, [`server`] stores of others, [`wires`] lays wires between
-//! network namespaces, [`frame`] makes what goes over them. [`skip`] says what was not tested.
+//! network namespaces, [`frame`] makes what goes over them. [`flag`] ends threads of a test that
+//! fails, [`skip`] says what was not tested.
 #![expect(missing_docs, reason = "fields and variants are what tests read here, by their names")]
 #![expect(
     clippy::unwrap_used,
@@ -15,6 +16,7 @@
 )]
 
 pub mod draw;
+pub mod flag;
 pub mod frame;
 pub mod fuzzed;
 pub mod oracle;

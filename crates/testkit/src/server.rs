@@ -3,7 +3,7 @@
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 use tempfile::TempDir;
@@ -16,6 +16,8 @@ pub struct Server {
     pub port: u16,
     options: Vec<String>,
     directory: TempDir,
+    /// Of an etcd under TLS: the directory of its certificates.
+    certificates: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,7 +46,8 @@ impl Kind {
         names.iter().find(there).copied()
     }
 
-    fn start(self, port: u16, options: &[String], directory: &Path) -> Option<Child> {
+    fn start(self, port: u16, setup: &Setup<'_>) -> Option<Child> {
+        let Setup { options, directory, certificates } = *setup;
         let mut command = Command::new(self.program()?);
         let port = port.to_string();
         match self {
@@ -56,13 +59,21 @@ impl Kind {
                 command.args(["-p", &port, "-l", "127.0.0.1", "-U", "0", "-u"]).arg("root")
             }
             Self::Etcd => {
-                let at = format!("http://127.0.0.1:{port}");
+                let scheme = if certificates.is_some() { "https" } else { "http" };
+                let at = format!("{scheme}://127.0.0.1:{port}");
                 let peer = format!("http://127.0.0.1:{}", free_port());
                 command
                     .args(["--listen-client-urls", &at, "--advertise-client-urls", &at])
                     .args(["--listen-peer-urls", &peer, "--initial-advertise-peer-urls", &peer])
                     .args(["--initial-cluster", &format!("default={peer}"), "--data-dir"])
-                    .arg(directory.join("etcd"))
+                    .arg(directory.join("etcd"));
+                if let Some(made) = certificates {
+                    let file = |name: &str| made.join(name);
+                    command.arg("--client-cert-auth").arg("--cert-file").arg(file("server.crt"));
+                    command.arg("--key-file").arg(file("server.key"));
+                    command.arg("--trusted-ca-file").arg(file("ca.crt"));
+                }
+                &mut command
             }
         };
         let command = command.args(options).stdin(Stdio::null());
@@ -71,10 +82,18 @@ impl Kind {
     }
 }
 
+/// How a server is started.
+#[derive(Clone, Copy)]
+struct Setup<'a> {
+    options: &'a [String],
+    directory: &'a Path,
+    certificates: Option<&'a Path>,
+}
+
 impl Server {
     /// A Redis, or a Valkey, without data; `None` if there is no such program.
     pub fn redis(options: &[&str]) -> Option<Self> {
-        Self::start(Kind::Redis, options)
+        Self::start(Kind::Redis, options, None)
     }
 
     /// A memcached; `None` if there is no such program.
@@ -84,20 +103,28 @@ impl Server {
 
     /// The same with options.
     pub fn memcached_with(options: &[&str]) -> Option<Self> {
-        Self::start(Kind::Memcached, options)
+        Self::start(Kind::Memcached, options, None)
     }
 
     /// An etcd of one member, with these options; `None` if there is no such program.
     pub fn etcd(options: &[&str]) -> Option<Self> {
-        Self::start(Kind::Etcd, options)
+        Self::start(Kind::Etcd, options, None)
     }
 
-    fn start(kind: Kind, options: &[&str]) -> Option<Self> {
+    /// The same under TLS: it shows `server.crt` of this directory, and takes whoever has a
+    /// certificate of `ca.crt`, as `client.crt` is. The keys lie beside them.
+    pub fn etcd_under_tls(certificates: &Path) -> Option<Self> {
+        Self::start(Kind::Etcd, &[], Some(certificates.to_owned()))
+    }
+
+    fn start(kind: Kind, options: &[&str], certificates: Option<PathBuf>) -> Option<Self> {
         let directory = TempDir::new().expect("a temporary directory");
         let port = free_port();
         let options: Vec<String> = options.iter().map(ToString::to_string).collect();
-        let child = kind.start(port, &options, directory.path())?;
-        let server = Self { kind, child, port, options, directory };
+        let made = certificates.as_deref();
+        let setup = Setup { options: &options, directory: directory.path(), certificates: made };
+        let child = kind.start(port, &setup)?;
+        let server = Self { kind, child, port, options, directory, certificates };
         server.wait();
         Some(server)
     }
@@ -107,6 +134,7 @@ impl Server {
         let scheme = match self.kind {
             Kind::Redis => "redis",
             Kind::Memcached => "memcached",
+            Kind::Etcd if self.certificates.is_some() => "etcds",
             Kind::Etcd => "etcd",
         };
         format!("{scheme}://127.0.0.1:{}", self.port)
@@ -152,6 +180,12 @@ impl Server {
     pub fn etcdctl(&self, arguments: &[&str]) -> Option<ExitStatus> {
         let mut command = Command::new("etcdctl");
         command.env("ETCDCTL_API", "3").arg(format!("--endpoints=127.0.0.1:{}", self.port));
+        if let Some(made) = &self.certificates {
+            let files = [("--cacert", "ca.crt"), ("--cert", "client.crt"), ("--key", "client.key")];
+            files.iter().for_each(|(option, file)| {
+                command.arg(option).arg(made.join(file));
+            });
+        }
         let command = command.arg("--command-timeout=1s").args(arguments);
         command.stdout(Stdio::null()).stderr(Stdio::null()).status().ok()
     }
@@ -181,7 +215,9 @@ impl Server {
 
     /// Starts it once more, where it was and as it was.
     pub fn come_back(&mut self) {
-        let child = self.kind.start(self.port, &self.options, self.directory.path());
+        let (options, directory) = (&self.options, self.directory.path());
+        let setup = Setup { options, directory, certificates: self.certificates.as_deref() };
+        let child = self.kind.start(self.port, &setup);
         self.child = child.expect("the program was there before");
         self.wait();
     }

@@ -67,13 +67,13 @@ impl Count for HotLoad {
 #[derive(Debug)]
 pub(crate) struct Places<N, C> {
     map: MapHandle,
-    of: BTreeMap<N, Place<C>>,
-    free: Vec<Place<C>>,
+    of: BTreeMap<N, Slot<C>>,
+    free: Vec<Slot<C>>,
 }
 
-/// The place of one name's counts.
+/// Where one name's counts are.
 #[derive(Clone, Copy, Debug)]
-struct Place<C> {
+struct Slot<C> {
     index: u16,
     /// What had been counted there already when it became this name's.
     before: C,
@@ -83,7 +83,7 @@ impl<N: Copy + Ord, C: Count> Places<N, C> {
     /// In this map.
     pub(crate) fn new(map: MapHandle) -> Self {
         // The lowest is taken first.
-        let free = (0..=u16::MAX).rev().map(|index| Place { index, before: C::default() });
+        let free = (0..=u16::MAX).rev().map(|index| Slot { index, before: C::default() });
         Self { map, of: BTreeMap::new(), free: free.collect() }
     }
 
@@ -109,7 +109,7 @@ impl<N: Copy + Ord, C: Count> Places<N, C> {
         }
         let counted = self.counted()?;
         for (_, place) in self.of.extract_if(.., |name, _| !stays(*name)) {
-            self.free.push(Place { before: at(&counted, place), ..place });
+            self.free.push(Slot { before: at(&counted, place), ..place });
         }
         Ok(())
     }
@@ -123,7 +123,7 @@ impl<N: Copy + Ord, C: Count> Places<N, C> {
     pub(crate) fn read(&self) -> Result<Vec<(N, C)>, Error> {
         let counted = self.counted()?;
         let since =
-            |(name, place): (&N, &Place<C>)| (*name, at(&counted, *place).since(&place.before));
+            |(name, place): (&N, &Slot<C>)| (*name, at(&counted, *place).since(&place.before));
         Ok(self.of.iter().map(since).collect())
     }
 
@@ -143,7 +143,7 @@ impl<N: Copy + Ord, C: Count> Places<N, C> {
     }
 }
 
-fn at<C: Copy>(counted: &[C], place: Place<C>) -> C {
+fn at<C: Copy>(counted: &[C], place: Slot<C>) -> C {
     *counted.get(usize::from(place.index)).expect("as many were read as are taken")
 }
 

@@ -17,7 +17,7 @@ use wire::{DelegationId, DirectoryClock, Generation, Version};
 
 /// What the kernel holds of hot keys.
 #[derive(Debug)]
-pub(crate) struct Hot {
+pub(crate) struct HotKeys {
     pub(crate) gate: OrderGate,
     maps: Maps,
     bits: Arc<Bits>,
@@ -119,7 +119,7 @@ impl KernelEntry {
     }
 }
 
-impl Hot {
+impl HotKeys {
     pub(crate) fn new(program: &Program, incarnation: Incarnation) -> Self {
         let maps = Maps {
             keys: program.map("hot_keys"),
@@ -217,7 +217,7 @@ impl Hot {
     /// If the kernel does not do as it is told: then all is to be forgotten.
     pub(crate) fn clear_for(&mut self, order: &HotOrder) -> Result<(), Error> {
         if self.gate.installed().is_none() {
-            self.clock.begin(order.revision);
+            self.clock.begin(order);
         }
         // First: if only half of it is done its generations must not come again.
         self.gate.took(order.revision);

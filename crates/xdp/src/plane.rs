@@ -9,7 +9,7 @@ use crate::compile::{Compiled, Element};
 use crate::counters::Counted;
 use crate::envelopes::Envelopes;
 use crate::grants::Grants;
-use crate::hot::Hot;
+use crate::hot::HotKeys;
 use crate::kernel_directory::KernelDirectory;
 use crate::layout::{Node, Report, Rule};
 use crate::link::{self, Hook};
@@ -37,7 +37,7 @@ pub struct Plane<C> {
     ports: Vec<Port>,
     maps: Maps,
     counted: Counted,
-    hot: Hot,
+    hot: HotKeys,
     grants: Grants,
     cache_rules: Arc<RuleTable>,
     /// Whether the table of grants has to be asked of what passes the sockets.
@@ -177,7 +177,7 @@ impl<C: FnMut() -> Instant> Plane<C> {
             ports: map("ports"),
             reports: map(".data.reports"),
         };
-        let (counted, hot) = (Counted::new(&program), Hot::new(&program, incarnation));
+        let (counted, hot) = (Counted::new(&program), HotKeys::new(&program, incarnation));
         let (grants, delegates) = (Grants::new(&program), Arc::default());
         let cache_rules = Arc::new(crate::cached::rules(&program)?);
         let (ports, installed) = (Vec::new(), Installed::default());

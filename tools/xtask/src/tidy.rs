@@ -9,6 +9,7 @@ mod fields;
 mod lexer;
 mod links;
 mod modules;
+mod names;
 mod purity;
 mod shape;
 mod tree;
@@ -43,7 +44,7 @@ impl fmt::Display for Finding {
 
 /// Every rule. Work is linear in the size of the tree, but for [`usage`], which searches the tree
 /// once for each name.
-const RULES: [fn(&Tree) -> Vec<Finding>; 19] = [
+const RULES: [fn(&Tree) -> Vec<Finding>; 21] = [
     dependencies::point_one_way,
     dependencies::argue_for_themselves,
     dependencies::leave_mutants_to_tests,
@@ -57,6 +58,8 @@ const RULES: [fn(&Tree) -> Vec<Finding>; 19] = [
     shape::limits_say_why,
     words::nothing_is_left_undone,
     words::words_are_the_fields,
+    names::types_have_names_of_their_own,
+    names::worn_names_are_given_once,
     modules::every_file_is_reached,
     modules::modules_lie_where_their_names_say,
     circles::imports_go_one_way,

@@ -60,7 +60,7 @@ impl RedisRack {
             return None;
         }
         let files = TempDir::new().expect("a temporary directory");
-        let place = |host| Place { cores, lab, host, files: files.path() };
+        let place = |host| ServerLocation { cores, lab, host, files: files.path() };
         let servers = (1..=NODES).map(|id| start_redis(place(format!("n{id}")), id)).collect();
         let forwarder = is_installed("nutcracker").then(|| start_forwarder(place("sw".to_owned())));
         Some(Self { servers, forwarder, _files: files })
@@ -86,14 +86,14 @@ impl RedisRack {
 }
 
 /// Where a server runs, and where its files are.
-struct Place<'a> {
+struct ServerLocation<'a> {
     cores: &'a Cores,
     lab: &'a Lab,
     host: String,
     files: &'a Path,
 }
 
-fn start_redis(place: Place<'_>, id: u16) -> Running {
+fn start_redis(place: ServerLocation<'_>, id: u16) -> Running {
     let (at, port) = (server(id), REDIS_PORT.to_string());
     let mut command = Command::new("redis-server");
     command
@@ -104,7 +104,7 @@ fn start_redis(place: Place<'_>, id: u16) -> Running {
 }
 
 /// nutcracker with one connection to each server.
-fn start_forwarder(place: Place<'_>) -> Running {
+fn start_forwarder(place: ServerLocation<'_>) -> Running {
     let servers = (1..=NODES).map(|id| format!("    - {}:1 n{id}\n", server(id)));
     let config = format!(
         "rack:\n  listen: {FORWARDER}\n  redis: true\n  hash: fnv1a_64\n  \
@@ -122,8 +122,8 @@ fn start_forwarder(place: Place<'_>) -> Running {
 /// How long a server may take to listen.
 const START_MAX: Duration = Duration::from_secs(10);
 
-fn start(place: &Place<'_>, mut command: Command, at: SocketAddr) -> Running {
-    let Place { cores, lab, host, files } = place;
+fn start(place: &ServerLocation<'_>, mut command: Command, at: SocketAddr) -> Running {
+    let ServerLocation { cores, lab, host, files } = place;
     command.stdin(Stdio::null());
     let log = files.join(format!("{host}.log"));
     let run = || cores.as_server(|| Running::start(&mut command, log));

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 /// What a frame begins with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Link {
+pub(super) enum LinkType {
     Ethernet,
     /// An address family of four bytes, as on the loopback interface of BSD and macOS.
     Family,
@@ -20,7 +20,7 @@ pub(super) enum Link {
     Unknown,
 }
 
-impl Link {
+impl LinkType {
     pub(super) fn of(kind: Linktype) -> Self {
         match kind {
             Linktype::ETHERNET => Self::Ethernet,
@@ -59,25 +59,25 @@ impl<'a> Found<'a> {
 const MALFORMED: &str = "malformed or cut frames";
 
 /// The UDP datagram in a frame, or what the frame is instead.
-pub(super) fn datagram(link: Link, frame: &[u8]) -> Result<Found<'_>, &'static str> {
+pub(super) fn datagram(link: LinkType, frame: &[u8]) -> Result<Found<'_>, &'static str> {
     let headers = match link {
-        Link::Ethernet => LaxPacketHeaders::from_ethernet(frame).map_err(|_| MALFORMED)?,
-        Link::Ip => LaxPacketHeaders::from_ip(frame).map_err(|_| MALFORMED)?,
-        Link::Family => {
+        LinkType::Ethernet => LaxPacketHeaders::from_ethernet(frame).map_err(|_| MALFORMED)?,
+        LinkType::Ip => LaxPacketHeaders::from_ip(frame).map_err(|_| MALFORMED)?,
+        LinkType::Family => {
             let packet = frame.get(4..).ok_or(MALFORMED)?;
             LaxPacketHeaders::from_ip(packet).map_err(|_| MALFORMED)?
         }
-        Link::Cooked => {
+        LinkType::Cooked => {
             let (head, packet) = frame.split_first_chunk::<16>().ok_or(MALFORMED)?;
             let [.., high, low] = *head;
             LaxPacketHeaders::from_ether_type(EtherType(u16::from_be_bytes([high, low])), packet)
         }
-        Link::Cooked2 => {
+        LinkType::Cooked2 => {
             let (head, packet) = frame.split_first_chunk::<20>().ok_or(MALFORMED)?;
             let [high, low, ..] = *head;
             LaxPacketHeaders::from_ether_type(EtherType(u16::from_be_bytes([high, low])), packet)
         }
-        Link::Unknown => return Err("frames of a link type that is not known here"),
+        LinkType::Unknown => return Err("frames of a link type that is not known here"),
     };
     let (from, to) = match headers.net {
         Some(NetHeaders::Ipv4(ip, _)) if ip.is_fragmenting_payload() => return Err(FRAGMENT),

@@ -1,6 +1,6 @@
 //! Hexadecimal digits: on each line a datagram, or a frame or IP packet with one in it.
 
-use super::frame::{self, Link};
+use super::frame::{self, LinkType};
 use super::reading::{Captured, Reading, unread};
 use console::exit::Failure;
 use std::io::{BufRead as _, BufReader, Cursor, Read};
@@ -32,7 +32,7 @@ pub(super) fn read(
             reading.take(captured)?;
             continue;
         }
-        match frame::datagram(Link::guess(&bytes), &bytes) {
+        match frame::datagram(LinkType::guess(&bytes), &bytes) {
             Ok(found) => reading.take(found.captured(number, None))?,
             Err(what) => reading.other(what),
         }

@@ -1,6 +1,6 @@
 //! Captures in the two forms of pcap, read block by block.
 
-use super::frame::{self, Link};
+use super::frame::{self, LinkType};
 use super::reading::{Reading, read_up_to, unread};
 use anyhow::anyhow;
 use console::exit::Failure;
@@ -40,7 +40,7 @@ pub(super) fn is_pcap(head: &[u8]) -> bool {
 
 /// What a capture says of an interface.
 struct Interface {
-    link: Link,
+    link: LinkType,
     /// Ticks of its clock in a second.
     resolution: u64,
     offset_s: i64,
@@ -127,7 +127,7 @@ impl Blocks {
             PcapBlockOwned::LegacyHeader(header) => {
                 self.nanos = header.is_nanosecond_precision();
                 let resolution = if self.nanos { 1_000_000_000 } else { 1_000_000 };
-                let link = Link::of(header.network);
+                let link = LinkType::of(header.network);
                 self.interfaces = vec![Interface { link, resolution, offset_s: 0 }];
                 Ok(())
             }
@@ -159,7 +159,7 @@ impl Blocks {
             let why = anyhow!("the capture has more than {INTERFACES_MAX} interfaces");
             return Err(Failure::Other(why));
         }
-        let (link, offset_s) = (Link::of(it.linktype), it.ts_offset());
+        let (link, offset_s) = (LinkType::of(it.linktype), it.ts_offset());
         let resolution = it.ts_resolution().unwrap_or(0);
         self.interfaces.push(Interface { link, resolution, offset_s });
         Ok(())
@@ -183,7 +183,7 @@ impl Blocks {
     ) -> Result<(), Failure> {
         self.number += 1;
         let known = usize::try_from(interface).ok().and_then(|it| self.interfaces.get(it));
-        match frame::datagram(known.map_or(Link::Unknown, |it| it.link), bytes) {
+        match frame::datagram(known.map_or(LinkType::Unknown, |it| it.link), bytes) {
             Ok(found) => reading.take(found.captured(self.number, at)),
             Err(what) => {
                 reading.other(what);

@@ -47,7 +47,7 @@ Examples:
   keyway certs list --dir ./certs --json")]
     List {
         #[command(flatten)]
-        place: Place,
+        place: CertsLocation,
     },
 }
 
@@ -62,7 +62,7 @@ Examples:
   keyway certs init --dir ./certs                     for keyway up --certs ./certs")]
 struct Init {
     #[command(flatten)]
-    place: Place,
+    place: CertsLocation,
     #[command(flatten)]
     term: Term,
 }
@@ -84,7 +84,7 @@ struct Issue {
     #[arg(long = "address", value_name = "IP")]
     addresses: Vec<IpAddr>,
     #[command(flatten)]
-    place: Place,
+    place: CertsLocation,
     #[command(flatten)]
     term: Term,
 }
@@ -114,14 +114,14 @@ struct Rotate {
     #[arg(long, conflicts_with_all = ["ca", "names"])]
     envelopes: bool,
     #[command(flatten)]
-    place: Place,
+    place: CertsLocation,
     #[command(flatten)]
     term: Term,
 }
 
 /// Where certificates are.
 #[derive(Debug, clap::Args)]
-struct Place {
+struct CertsLocation {
     /// Directory of the certificates.
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
@@ -145,7 +145,7 @@ fn identity(text: &str) -> Result<Identity, String> {
     Identity::new(role.parse()?, name).map_err(|error| error.to_string())
 }
 
-impl Place {
+impl CertsLocation {
     fn config(&self) -> Result<Option<Config>, Failure> {
         let load = |path| Config::load(path).map_err(|error| Failure::usage(error.to_string()));
         self.config.as_deref().map(load).transpose()

@@ -3,7 +3,7 @@
 
 use crate::doctor::finding::{Finding, Grade};
 use crate::doctor::link::Link;
-use crate::doctor::{backend, content, data, machine, port, read, security};
+use crate::doctor::{backend, content, data, etcd, machine, port, read, security};
 use cluster::ContentRouting;
 use console::admin::Admin;
 use console::answer::Answer;
@@ -21,8 +21,8 @@ use std::path::{Path, PathBuf};
 /// With --data it checks data directories instead: who gets in, whether there is room, and whether
 /// the stores in them, of controllers and nodes, are whole as far as that can be told while they
 /// may be in use. With --config it checks what the nodes of a cluster keep their values in, where
-/// that is a Redis or a memcached, the data directories that are on this machine, and, where there
-/// are content addresses, whether they lead to its nodes and caches.
+/// that is a Redis or a memcached, the etcd of its controllers, the data directories that are on
+/// this machine, and, where there are content addresses, whether they lead to its nodes and caches.
 ///
 /// With --security it says what of a cluster is open to others: the control plane, packets, rights.
 ///
@@ -63,6 +63,8 @@ struct Report {
     data: Vec<(String, Vec<Finding>)>,
     /// By the addresses that nodes know them by.
     backends: Vec<(String, Vec<Finding>)>,
+    /// By where it is.
+    etcd: Vec<(String, Vec<Finding>)>,
     /// By the names of nodes and caches that are on this machine.
     content: Vec<(String, Vec<Finding>)>,
     security: Vec<Finding>,
@@ -123,6 +125,13 @@ fn check_security(config: Option<&Path>, shared: &Shared) -> Result<Vec<Finding>
     Ok(security::check(&seen))
 }
 
+/// Whether the etcd of the controllers, if they have one, is well.
+fn check_etcd(config: &Config) -> Result<Vec<(String, Vec<Finding>)>, Failure> {
+    let Some(url) = &config.controller.store else { return Ok(Vec::new()) };
+    let access = config.etcd_access(url).map_err(|error| Failure::usage(error.to_string()))?;
+    Ok(vec![(url.to_string(), etcd::check(url, access))])
+}
+
 fn check_data(path: &Path) -> (String, Vec<Finding>) {
     (path.display().to_string(), data::check(path))
 }
@@ -166,6 +175,7 @@ impl Report {
         Ok(Self {
             data: directories.map(|path| check_data(path)).collect(),
             backends: backends.map(|url| (url.to_string(), backend::check(url))).collect(),
+            etcd: check_etcd(&config)?,
             content: config
                 .content
                 .map_or_else(Vec::new, |content| check_content(&config, &content)),
@@ -183,10 +193,15 @@ impl Report {
     }
 
     fn count(&self, grade: Grade) -> usize {
-        let parts = self.ports.iter().chain(&self.data).chain(&self.backends).chain(&self.content);
+        let parts = self.ports.iter().chain(self.configured());
         let all = self.machine.iter().chain(parts.flat_map(|(_, findings)| findings));
         let all = all.chain(&self.security);
         all.filter(|finding| finding.grade == grade).count()
+    }
+
+    /// What roles keep, where they keep it, and where they are reached.
+    fn configured(&self) -> impl Iterator<Item = &(String, Vec<Finding>)> {
+        self.data.iter().chain(&self.backends).chain(&self.etcd).chain(&self.content)
     }
 
     fn json(&self) -> Answer {
@@ -205,6 +220,7 @@ impl Report {
             .with("ports", ports)
             .with("data", data)
             .with("backends", backends)
+            .with("etcd", checks("etcd", &self.etcd))
             .with("content", content)
             .with("security", &self.security)
             .with("candidates", &self.candidates)
@@ -218,7 +234,7 @@ impl Report {
             text.push_str(&format!("\n{port}\n"));
             findings.iter().for_each(|finding| add(&mut text, finding));
         }
-        for (it, findings) in self.data.iter().chain(&self.backends).chain(&self.content) {
+        for (it, findings) in self.configured() {
             text.push_str(&format!("{it}\n"));
             findings.iter().for_each(|finding| add(&mut text, finding));
         }

@@ -134,7 +134,7 @@ impl Args {
             };
             Some(HotKeys::new(ask))
         };
-        let known = Known { status: status.as_ref().ok(), hot: &hot };
+        let known = ClusterView { status: status.as_ref().ok(), hot: &hot };
         let options = self.rules.options(shared, shared.services.clone(), known, self.listen)?;
         let gateway = start(options, shared)?;
         let roles = Roles { security: security.clone(), ..Roles::default() };
@@ -185,7 +185,7 @@ impl Rules {
         &self,
         shared: &Shared,
         services: Vec<SocketAddr>,
-        known: Known<'_>,
+        known: ClusterView<'_>,
         listen: SocketAddr,
     ) -> Result<Options, Failure> {
         let cores = || std::thread::available_parallelism().map_or(1, usize::from);
@@ -214,7 +214,7 @@ impl Rules {
         })
     }
 
-    fn databases(&self, shared: &Shared, known: Known<'_>) -> Result<Vec<Database>, Failure> {
+    fn databases(&self, shared: &Shared, known: ClusterView<'_>) -> Result<Vec<Database>, Failure> {
         let mut databases = vec![known.database(0, &shared.keyspace)];
         for (number, keyspace) in &self.databases {
             if databases.iter().any(|it| it.number == *number) {
@@ -248,14 +248,14 @@ impl Rules {
 
 /// What only a controller can tell. Without one a gateway serves all the same.
 #[derive(Clone, Copy)]
-pub(crate) struct Known<'a> {
+pub(crate) struct ClusterView<'a> {
     /// How the cluster is.
     pub(crate) status: Option<&'a Status>,
     /// Who knows the hot keys of a keyspace, by its name.
     pub(crate) hot: &'a dyn Fn(String) -> Option<HotKeys>,
 }
 
-impl Known<'_> {
+impl ClusterView<'_> {
     /// A keyspace as a database.
     fn database(self, number: u8, keyspace: &str) -> Database {
         let named = |status: &'_ Status| {

@@ -1,7 +1,7 @@
 //! `keyway up`: a cluster in one process.
 
 use crate::command::cluster_size::ClusterSize;
-use crate::command::gateway::{self, Known, redis_cli};
+use crate::command::gateway::{self, ClusterView, redis_cli};
 use crate::command::role::private_files;
 use crate::command::status::kind;
 use ::gateway::{Gateway, HotKeys};
@@ -123,7 +123,7 @@ impl Args {
                 Ok(gateway::hot_keys(&status, &keyspace))
             }))
         };
-        let known = Known { status: status.as_ref(), hot: &hot };
+        let known = ClusterView { status: status.as_ref(), hot: &hot };
         let options = self.rules.options(shared, vec![embedded.service()], known, at)?;
         let gateway = gateway::start(options, shared)?;
         roles.others.add(gateway.metrics());

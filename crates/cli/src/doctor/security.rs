@@ -101,10 +101,14 @@ fn configured(config: &Config) -> Vec<Finding> {
         Some(count) => found.push(Finding::ok("rights", format!("{count} sections"))),
         None => {}
     }
-    if let Some(etcd) = &config.controller.store {
-        let todo = "keep etcd in a network of its own";
-        found.push(Finding::warning("etcd", format!("{etcd} is reached without TLS"), todo));
-    }
+    found.extend(config.controller.store.as_ref().map(|etcd| {
+        if etcd.is_tls() {
+            return Finding::ok("etcd", format!("{etcd} is reached under TLS"));
+        }
+        let todo = "write etcds://, with ca in [controller.etcd], or keep etcd in a network of its \
+                    own";
+        Finding::warning("etcd", format!("{etcd} is reached without TLS"), todo)
+    }));
     let backends = config.nodes.iter().filter(|node| node.backend.is_some()).count();
     if backends > 0 {
         let what = format!("{backends} nodes keep values in stores that they reach without TLS");

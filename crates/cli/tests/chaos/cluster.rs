@@ -78,7 +78,7 @@ impl Size {
 /// The processes, where they stand, and what they keep.
 #[derive(Debug)]
 pub(crate) struct Cluster {
-    members: redundant::Cluster,
+    members: redundant::RedundantCluster,
     /// Where its operators are: their links never fail.
     desk: Place,
     pub(crate) watch: Arc<Watch>,
@@ -101,13 +101,13 @@ impl Cluster {
             keyspaces: keyspaces.into(),
             secured: size.secured,
         };
-        let places = redundant::Cluster::places(&spec);
+        let places = redundant::RedundantCluster::places(&spec);
         let hosts = if spec.plane.has_content() {
             Hosts::for_content(&places, spec.plane).expect("who asks for it has looked")
         } else {
             Hosts::new(&places)
         };
-        let members = redundant::Cluster::start(spec, hosts, folder.path());
+        let members = redundant::RedundantCluster::start(spec, hosts, folder.path());
         let members = members.unwrap_or_else(|why| panic!("the cluster does not start: {why:#}"));
         let desk = match size.controllers {
             Controllers::Pair => Place::Controllers,

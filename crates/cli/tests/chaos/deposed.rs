@@ -57,7 +57,7 @@ pub(crate) fn measure(folder: Folder) -> Awakening {
         let old = Role::Controller(leader(cluster));
         let members = members(cluster);
         let before = refused(cluster, &members);
-        let held = Held::start(cluster, old);
+        let held = HeldThreads::start(cluster, old);
         let watch = cluster.watch.clone();
         let taken = watch.now() + TAKEN_WITHIN;
         watch.wait_until(taken);
@@ -136,12 +136,12 @@ fn refused(cluster: &Cluster, members: &[Role]) -> u64 {
 }
 
 /// The threads of a controller that carry orders, held at the next one until this is dropped.
-struct Held {
+struct HeldThreads {
     strace: Child,
     log: PathBuf,
 }
 
-impl Held {
+impl HeldThreads {
     fn start(cluster: &Cluster, of: Role) -> Self {
         let (pid, _) = cluster.process(of).expect("it runs");
         let tasks = Path::new("/proc").join(pid.to_string()).join("task");
@@ -167,7 +167,7 @@ impl Held {
     }
 }
 
-impl Drop for Held {
+impl Drop for HeldThreads {
     fn drop(&mut self) {
         // What it holds goes on.
         self.strace.kill().ok();

@@ -1,5 +1,6 @@
 //! The directory of a run: data, logs, and on failure what there is to be looked at.
 
+use nix::sys::statvfs::statvfs;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -11,6 +12,16 @@ pub(crate) struct Folder {
     keep: bool,
 }
 
+/// Where there is one, in memory: a process that is killed loses nothing that the system has, so
+/// all that a disk adds is how busy it happens to be, and time limits would be about that.
+const IN_MEMORY: &str = "/dev/shm";
+
+/// Bytes that must be free there.
+const ROOM_MIN: u64 = 4 << 30;
+
+/// With this in the environment everything is on the disk all the same, as for figures.
+const ON_DISK: &str = "CHAOS_ON_DISK";
+
 /// In directories that are kept.
 const FAILED: &str = "FAILED";
 
@@ -18,14 +29,14 @@ impl Folder {
     /// A new one. What runs that were killed have left behind is removed.
     pub(crate) fn new(name: &str) -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
-        let all = Path::new(env!("CARGO_TARGET_TMPDIR")).join("chaos");
-        fs::create_dir_all(&all).expect("the target directory is ours");
+        let all = place();
+        fs::create_dir_all(&all).expect("a directory of ours");
         remove_leftovers(&all);
         let (process, number) = (std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
         let path = all.join(format!("{process}-{number}-{name}"));
         // A process of the same id may have failed earlier.
         fs::remove_dir_all(&path).ok();
-        fs::create_dir_all(&path).expect("the target directory is ours");
+        fs::create_dir_all(&path).expect("a directory of ours");
         Self { path, keep: false }
     }
 
@@ -35,7 +46,7 @@ impl Folder {
 
     /// Writes a file into it.
     pub(crate) fn write(&self, name: &str, text: &str) {
-        fs::write(self.path.join(name), text).expect("the target directory is ours");
+        fs::write(self.path.join(name), text).expect("a directory of ours");
     }
 
     /// It stays, whatever happens.
@@ -55,9 +66,18 @@ impl Drop for Folder {
     }
 }
 
+/// Where all of them are.
+fn place() -> PathBuf {
+    let room = statvfs(IN_MEMORY).map_or(0, |it| it.blocks_available() * it.fragment_size());
+    if room >= ROOM_MIN && std::env::var_os(ON_DISK).is_none() {
+        return Path::new(IN_MEMORY).join("keyway-chaos");
+    }
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join("chaos")
+}
+
 /// Directories begin with the id of their process.
 fn remove_leftovers(all: &Path) {
-    for entry in fs::read_dir(all).expect("the target directory is ours").flatten() {
+    for entry in fs::read_dir(all).expect("a directory of ours").flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
         let process = name.split('-').next().unwrap_or_default().to_owned();
         let runs = Path::new("/proc").join(process).exists();

@@ -1,7 +1,7 @@
 //! What clients see while the active switch hands over to the other one, because it is asked to
 //! end: nothing but a little delay.
 
-use crate::cluster::Size;
+use crate::cluster::{Cluster, Size};
 use crate::folder::Folder;
 use crate::probes::{Asked, NODES, SMALL, Setting, percentile, while_asked};
 use client::Options;
@@ -11,6 +11,48 @@ use std::time::Duration;
 
 /// How long requests are looked at before a switch is asked to end, and after it has.
 const AROUND: Duration = Duration::from_secs(1);
+
+/// How long keys may take to become hot and be delegated.
+const DELEGATED_WAIT_MAX: Duration = Duration::from_secs(30);
+
+/// What is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Keys {
+    /// Keys that stay at home.
+    Home,
+    /// Hot ones, whose writes go anywhere.
+    Delegated,
+}
+
+impl Keys {
+    fn keyspace(self) -> &'static str {
+        match self {
+            Self::Home => {
+                "[[keyspace]]\nname = \"default\"\nkind = \"hash\"\npartitions = 6\nreplicas = 3\n\
+                 hot = \"off\"\n"
+            }
+            Self::Delegated => {
+                "[[keyspace]]\nname = \"default\"\nkind = \"hash\"\npartitions = 6\nreplicas = 1\n"
+            }
+        }
+    }
+
+    /// Waits until most keys are as they are to be.
+    fn wait(self, cluster: &Cluster, keys: u8) {
+        if self == Self::Home {
+            return;
+        }
+        let wanted = usize::from(keys).div_ceil(2);
+        let waited = cluster.watch.wait_for(DELEGATED_WAIT_MAX, || {
+            let hot = cluster.status()?.hot;
+            let generations = hot.iter().filter_map(|it| it.generation);
+            let delegated = generations.filter(|it| it.delegation.is_some()).count();
+            let enough = delegated >= wanted;
+            enough.then_some(()).ok_or_else(|| format!("{delegated} of {keys} keys are delegated"))
+        });
+        waited.unwrap_or_else(|why| panic!("{why}"));
+    }
+}
 
 /// What a switch says when the other one has taken over.
 const HANDED_OVER: &str = "nobody waits for this switch any more";
@@ -29,14 +71,9 @@ pub(crate) struct Handed {
 }
 
 /// Asks the active switch to end, again and again, and starts it anew each time.
-pub(crate) fn measure(plane: Plane, times: u8, folder: Folder) -> Handed {
-    let setting = Setting {
-        size: Size { plane, ..Size::new(NODES, 2) },
-        // Who writes a hot key may not learn how that ended when a switch hands over (D47).
-        keyspace: "[[keyspace]]\nname = \"default\"\nkind = \"hash\"\npartitions = 6\n\
-                   replicas = 3\nhot = \"off\"\n",
-        ..SMALL
-    };
+pub(crate) fn measure(plane: Plane, keys: Keys, times: u8, folder: Folder) -> Handed {
+    let setting =
+        Setting { size: Size { plane, ..Size::new(NODES, 2) }, keyspace: keys.keyspace(), ..SMALL };
     let deadline = Options::default().deadline;
     while_asked(&setting, folder, deadline, |cluster, requests| {
         let mut handed = Handed::default();
@@ -46,6 +83,7 @@ pub(crate) fn measure(plane: Plane, times: u8, folder: Folder) -> Handed {
             if plane == Plane::Xdp {
                 handed.in_kernel += cluster.in_kernel();
             }
+            keys.wait(cluster, setting.keys);
             let active = cluster.active_switch();
             let begun = watch.now();
             watch.wait_until(begun + AROUND);

@@ -49,7 +49,7 @@ mod tests {
     use crate::cluster::{can_be_in_the_kernel, can_have_a_bridge, has_links};
     use crate::deposed;
     use crate::folder::Folder;
-    use crate::handover;
+    use crate::handover::{self, Keys};
     use crate::outage;
     use crate::redis_run::{self, Trouble};
     use crate::redis_user::Mutant;
@@ -241,8 +241,20 @@ mod tests {
     fn no_request_fails_while_a_switch_hands_over() {
         let _alone = MACHINE.lock().unwrap_or_else(PoisonError::into_inner);
         let _watchdog = Watchdog::start(SETTLING_MAX);
-        let handed = handover::measure(Plane::User, HAND_OVERS, Folder::new("handover"));
+        let folder = Folder::new("handover");
+        let handed = handover::measure(Plane::User, Keys::Home, HAND_OVERS, folder);
         println!("user space: {handed}");
+        assert!(handed.failed.is_empty(), "{handed}");
+        assert!(handed.requests() > ASKED_MIN, "{handed}");
+    }
+
+    #[test]
+    fn no_write_of_a_delegated_key_fails_while_a_switch_hands_over() {
+        let _alone = MACHINE.lock().unwrap_or_else(PoisonError::into_inner);
+        let _watchdog = Watchdog::start(SETTLING_MAX);
+        let folder = Folder::new("handover-hot");
+        let handed = handover::measure(Plane::User, Keys::Delegated, HAND_OVERS, folder);
+        println!("delegated keys: {handed}");
         assert!(handed.failed.is_empty(), "{handed}");
         assert!(handed.requests() > ASKED_MIN, "{handed}");
     }
@@ -255,7 +267,8 @@ mod tests {
         }
         let _alone = MACHINE.lock().unwrap_or_else(PoisonError::into_inner);
         let _watchdog = Watchdog::start(SETTLING_MAX);
-        let handed = handover::measure(Plane::Xdp, HAND_OVERS, Folder::new("handover-xdp"));
+        let folder = Folder::new("handover-xdp");
+        let handed = handover::measure(Plane::Xdp, Keys::Home, HAND_OVERS, folder);
         println!("xdp: {handed}; {} datagrams in the kernel", handed.in_kernel);
         assert!(handed.failed.is_empty(), "{handed}");
         assert!(handed.requests() > ASKED_MIN, "{handed}");

@@ -2,7 +2,7 @@
 
 use crate::cluster::{Cluster, Size};
 use crate::folder::Folder;
-use crate::watch::{RaiseOnDrop, Watch};
+use crate::watch::Watch;
 use client::blocking::Space;
 use client::{Options, Outcome, PutOptions};
 use machine::Instant;
@@ -10,6 +10,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
+use testkit::flag::RaiseOnDrop;
 
 /// What is asked, and of whom.
 #[derive(Clone, Copy, Debug)]

@@ -7,7 +7,6 @@ use crate::folder::Folder;
 use crate::rotation;
 use crate::script::{Cast, REPLICAS, Script};
 use crate::user::User;
-use crate::watch::RaiseOnDrop;
 use client::Options;
 use lab::plane::Plane;
 use lab::user::{HASHED, ORDERED, Spaces};
@@ -18,6 +17,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+use testkit::flag::RaiseOnDrop;
 use testkit::skip;
 use wire::Version;
 
@@ -104,12 +104,6 @@ pub(crate) fn run(test: &str, seed: u64, kind: Kind, faults_for: Duration) -> Re
         if plane.has_content() && cluster.by_address() == 0 {
             report.failures.push("nothing came by the addresses of keys".to_owned());
         }
-        if caches > 0 && report.cache_hits < CACHE_HITS_MIN {
-            let hits = report.cache_hits;
-            report
-                .failures
-                .push(format!("caches answered {hits} reads: too few to prove anything"));
-        }
     }
     let mut history = History::default();
     for user in users.into_iter().map(User::seen) {
@@ -119,6 +113,9 @@ pub(crate) fn run(test: &str, seed: u64, kind: Kind, faults_for: Duration) -> Re
     }
     judge(history, &cluster.folder, &mut report);
     report.demand_activity(faults_for);
+    if caches > 0 {
+        report.demand_cache_hits();
+    }
     if !report.failures.is_empty() {
         cluster.folder.keep();
     }
@@ -269,12 +266,19 @@ impl Report {
             self.failures.push("too little has happened to prove anything".into());
         }
     }
+
+    fn demand_cache_hits(&mut self) {
+        let hits = self.cache_hits;
+        if hits * ANSWERS_PER_CACHE_HIT_MAX < self.done as u64 {
+            self.failures.push(format!("caches answered {hits} reads: too few to prove anything"));
+        }
+    }
 }
 
 /// A run in which less happens proves little: one fault in so many seconds.
 const SECS_PER_FAULT_MAX: u64 = 5;
-/// So many reads must have been answered by caches, if there are some.
-const CACHE_HITS_MIN: u64 = 200;
+/// Of so many answers caches must have given one, if there are some.
+const ANSWERS_PER_CACHE_HIT_MAX: u64 = 100;
 /// One answer in so many milliseconds of faults, of all users together.
 const MS_PER_ANSWER_MAX: u128 = 50;
 

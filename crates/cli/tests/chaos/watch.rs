@@ -2,7 +2,6 @@
 
 use machine::Instant;
 use runtime::clock::Clock;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -42,14 +41,4 @@ const ASK_AGAIN: Duration = Duration::from_millis(100);
 #[expect(clippy::disallowed_methods, reason = "faults take their time, as real ones do")]
 pub(crate) fn pause(time: Duration) {
     std::thread::sleep(time);
-}
-
-/// Raises a flag when it is dropped: threads that look at it end also if the test panics.
-#[derive(Debug)]
-pub(crate) struct RaiseOnDrop<'a>(pub(crate) &'a AtomicBool);
-
-impl Drop for RaiseOnDrop<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
 }

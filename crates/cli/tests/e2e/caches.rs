@@ -5,10 +5,10 @@ use crate::processes::Processes;
 use crate::silent::Stopped;
 use client::PutOptions;
 use client::blocking::Space;
-use lab::hammer::Ends;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
+use testkit::flag::RaiseOnDrop;
 use testkit::program::free_addresses;
 
 const CACHE: &str = "cache --id 1";
@@ -84,7 +84,7 @@ fn a_cache_that_is_killed_or_stopped_shows_nothing_old_and_holds_nobody_up_for_l
     let (newest, ends) = (Newest::default(), AtomicBool::new(false));
     let (newest, ends) = (&newest, &ends);
     thread::scope(|scope| {
-        let _ends = Ends(ends);
+        let _ends = RaiseOnDrop(ends);
         let [writer, readers @ ..] = &spaces[..] else { panic!("there are some") };
         scope.spawn(move || write(writer, newest, ends));
         for reader in readers {

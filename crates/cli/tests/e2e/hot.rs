@@ -1,12 +1,13 @@
 //! A hot key: its reads spread over nodes that its chain is not on, and every answer is right.
 
-use lab::hammer::{Ends, KEY, hammer, wait};
+use lab::hammer::{KEY, hammer, wait};
 use lab::process::pause;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 use std::thread;
 use std::time::Duration;
+use testkit::flag::RaiseOnDrop;
 use testkit::program::Up;
 
 /// Whatever the key is in what this command prints.
@@ -56,7 +57,7 @@ fn a_key_that_is_written_much_is_delegated_and_comes_home_for_what_needs_it() {
     let (service, ends) = (up.service, AtomicBool::new(false));
     thread::scope(|scope| {
         scope.spawn(|| hammer(service, &ends, Duration::from_millis(2)));
-        let _ends = Ends(&ends);
+        let _ends = RaiseOnDrop(&ends);
         let taken = || of_nodes(&up, "keyway_node_hot_delegated_writes_total");
         let delegates = || Some(taken()).filter(|it| it.values().all(|writes| *writes > 0));
         wait(delegates).expect("all four nodes take writes of it");
@@ -82,7 +83,7 @@ fn reads_of_a_hot_key_are_spread_beyond_its_chain_and_are_right() {
     let (service, ends) = (up.service, AtomicBool::new(false));
     thread::scope(|scope| {
         scope.spawn(|| hammer(service, &ends, Duration::from_millis(20)));
-        let _ends = Ends(&ends);
+        let _ends = RaiseOnDrop(&ends);
         let is_spread = |line: &Value| number(line, "spread_per_s") > 0;
         let spread = wait(|| listed(&up, "list").into_iter().find(is_spread));
         let spread = spread.expect("its reads are spread");

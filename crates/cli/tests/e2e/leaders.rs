@@ -6,6 +6,7 @@ use runtime::clock::Clock;
 use std::net::SocketAddr;
 use std::process::Command;
 use std::time::Duration;
+use testkit::program::run;
 use testkit::server::Server;
 use testkit::skip;
 
@@ -110,6 +111,31 @@ fn another_controller_leads_when_the_leader_is_killed_and_one_that_wakes_up_is_n
     signal("-TERM", processes.id_of(last.0));
     assert_eq!(leader(&controllers), stopped);
     processes.wait("everybody obeys", |it| it["ready"] == true);
+}
+
+#[test]
+fn the_doctor_looks_at_the_etcd_of_a_configuration() {
+    let Some(mut etcd) = etcd("what the doctor says of an etcd") else { return };
+    let cluster = Cluster::with_etcd(&etcd.url(), 1);
+    let config = cluster.file(&cluster.text).display().to_string();
+    let doctor = || run(&["--json", "doctor", "--config", &config]);
+    // This one was started without the options that our page gives it.
+    let said = doctor().expect(0).json();
+    let check = &said["etcd"][0]["checks"][0];
+    assert_eq!((&check["grade"], &said["problems"]), (&"warning".into(), &0.into()), "{said:#}");
+    assert!(check["remedy"].as_str().unwrap().contains("--election-timeout=500"), "{said:#}");
+    etcd.kill();
+    let said = doctor().expect(1).json();
+    assert_eq!(said["etcd"][0]["checks"][0]["grade"], "problem", "{said:#}");
+
+    let with = |store: &str| cluster.text.replace("etcd://", store);
+    let path = cluster.file(&with("etcds://")).display().to_string();
+    let refused = run(&["doctor", "--config", &path]).expect(2);
+    assert!(refused.stderr.contains("ca in [controller.etcd]"), "{refused:?}");
+    let from = format!("etcds://127.0.0.1:{}/keyway", etcd.port);
+    let to = cluster.controller_data().with_file_name("moved").display().to_string();
+    let moved = run(&["controller", "migrate-store", "--from", &from, "--to", &to]);
+    assert!(moved.code != Some(0) && moved.stderr.contains("there is no --config"), "{moved:?}");
 }
 
 #[test]

@@ -8,6 +8,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
+use testkit::flag::RaiseOnDrop;
 use testkit::program::{Daemon, Up, keyway};
 
 const KEY: &str = "front-page";
@@ -15,15 +16,6 @@ const KEY: &str = "front-page";
 const LOOKS_MAX: usize = 100;
 /// Between two looks: nodes tell what is hot ten times a second.
 const PAUSE: Duration = Duration::from_millis(100);
-
-/// Ends what goes on until then, also when a test fails.
-struct Ends<'a>(&'a AtomicBool);
-
-impl Drop for Ends<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-}
 
 /// What a gateway answers up to the end of the connection.
 fn ask(at: SocketAddr, commands: &str) -> String {
@@ -39,7 +31,7 @@ fn ask(at: SocketAddr, commands: &str) -> String {
 fn while_read<T>(at: SocketAddr, work: impl FnOnce() -> T) -> T {
     let enough = AtomicBool::new(false);
     thread::scope(|scope| {
-        let _ends = Ends(&enough);
+        let _ends = RaiseOnDrop(&enough);
         scope.spawn(|| {
             while !enough.load(Ordering::Relaxed) {
                 ask(at, &format!("GET {KEY}\r\n").repeat(200));

@@ -5,11 +5,11 @@ use crate::processes::{Processes, node};
 use crate::recovery::durable;
 use client::blocking::Space;
 use client::{IncrReply, ScanOptions};
-use lab::hammer::Ends;
 use serde_json::Value;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
+use testkit::flag::RaiseOnDrop;
 
 const KEYS: usize = 200;
 const WRITERS: usize = 4;
@@ -48,7 +48,7 @@ pub(crate) fn while_counting(
             .collect();
         {
             // They end also if this fails.
-            let _ends = Ends(ends);
+            let _ends = RaiseOnDrop(ends);
             change(processes);
         }
         let all = writers.into_iter().map(|it| it.join().expect("a writer ends"));

@@ -12,6 +12,7 @@ use machine::Instant;
 use runtime::clock::Clock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+use testkit::flag::RaiseOnDrop;
 use testkit::program::free_addresses;
 use testkit::server::Server;
 use testkit::skip;
@@ -258,12 +259,4 @@ fn every_process_is_restarted_in_turn_and_no_request_fails() {
         &failed[..failed.len().min(9)]
     );
     assert!(longest < ANSWER_MAX, "{longest:?}");
-}
-
-struct RaiseOnDrop<'a>(&'a AtomicBool);
-
-impl Drop for RaiseOnDrop<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
 }

@@ -3,7 +3,7 @@
 use crate::metrics::{samples, sum};
 use crate::rack::{Lab, can_build, can_load_programs};
 use crate::tests::MACHINE;
-use lab::hammer::{Ends, KEY, hammer, wait};
+use lab::hammer::{KEY, hammer, wait};
 use lab::process::pause;
 use serde_json::Value;
 use std::net::{IpAddr, SocketAddr};
@@ -11,6 +11,7 @@ use std::sync::PoisonError;
 use std::sync::atomic::AtomicBool;
 use std::thread;
 use std::time::Duration;
+use testkit::flag::RaiseOnDrop;
 use testkit::program::run;
 
 /// Delegated writes after which enough has been seen.
@@ -89,7 +90,7 @@ fn writes_of_a_hot_key_go_anywhere_by_a_switch_in_the_kernel() {
         let admins = Admins::find(controller, service);
         thread::scope(|scope| {
             scope.spawn(|| hammer(service, &ends, Duration::from_millis(2)));
-            let _ends = Ends(&ends);
+            let _ends = RaiseOnDrop(&ends);
             wait_for_delegations(admins, &name);
             // Reads and writes go on for a while, and each is checked.
             pause(Duration::from_secs(1));

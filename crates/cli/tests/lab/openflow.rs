@@ -7,7 +7,7 @@ use crate::routes::{Switch, signal};
 use crate::tests::MACHINE;
 use client::blocking::Client;
 use client::{Options, Outcome, PutOptions};
-use lab::hammer::{Ends, wait};
+use lab::hammer::wait;
 use lab::openvswitch::is_installed;
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -16,6 +16,7 @@ use std::sync::PoisonError;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
+use testkit::flag::RaiseOnDrop;
 use testkit::program::keyway;
 use testkit::skip;
 
@@ -304,7 +305,7 @@ fn requests_are_answered_while_the_switch_its_agent_and_a_cache_are_killed() {
     let (client, seen, ends) = (bridged.client(), Seen::default(), AtomicBool::new(false));
     let mut foreign = Foreign::connect(&bridged);
     thread::scope(|scope| {
-        let _ends = Ends(&ends);
+        let _ends = RaiseOnDrop(&ends);
         scope.spawn(|| ask(&client, &seen, &ends));
         seen.more(500);
         bridged.becomes("rules", |it| it.flows(TO_THE_CACHE).len() as u64 == KEYS);
@@ -358,7 +359,7 @@ fn what_finds_no_room_in_the_switch_is_read_at_home() {
     assert!(said.success());
     let (client, seen, ends) = (bridged.client(), Seen::default(), AtomicBool::new(false));
     thread::scope(|scope| {
-        let _ends = Ends(&ends);
+        let _ends = RaiseOnDrop(&ends);
         scope.spawn(|| ask(&client, &seen, &ends));
         seen.more(1_000);
         // One of the eight is for all other packets.

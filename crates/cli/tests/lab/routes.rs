@@ -7,7 +7,7 @@ use crate::tests::MACHINE;
 use client::blocking::Client;
 use client::{Options, PutOptions};
 use cluster::Capabilities;
-use lab::hammer::{Ends, wait};
+use lab::hammer::wait;
 use lab::namespace;
 use lab::process::pause;
 use serde_json::Value;
@@ -19,6 +19,7 @@ use std::sync::PoisonError;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
+use testkit::flag::RaiseOnDrop;
 use testkit::program::keyway;
 use wire::{ContentClass, ServicePrefix};
 
@@ -290,7 +291,7 @@ fn what_has_nothing_to_do_with_keys_is_not_touched() {
     }
     let ends = AtomicBool::new(false);
     let sent = thread::scope(|scope| {
-        let _ends = Ends(&ends);
+        let _ends = RaiseOnDrop(&ends);
         let load = scope.spawn(|| {
             let (mut sent, at) = (0u64, SocketAddrV6::new(address, far.port(), 0, 0));
             while !ends.load(Ordering::Relaxed) {

@@ -1,7 +1,7 @@
 //! The socket, its task, and the way there and back.
 
 use super::io::Io;
-use super::shared::Shared;
+use super::shared::SharedDriver;
 use crate::face::{COMMANDS_MAX, Command, Driver, Known, Question};
 use crate::port::Port;
 use crate::{Options, Outcome, Refusal, Reply, Services, UnknownReason};
@@ -17,7 +17,7 @@ use tokio::sync::{mpsc, oneshot};
 #[derive(Clone, Debug)]
 pub struct Client {
     commands: mpsc::Sender<Command>,
-    pub(super) shared: Shared,
+    pub(super) shared: SharedDriver,
     pub(super) known: Arc<Known>,
     pub(super) options: Options,
 }
@@ -41,7 +41,7 @@ impl Client {
         let seat = options.seat()?;
         let port = Port::bind(&services, seat.as_ref())?;
         let socket = UdpSocket::from_std(port.socket()?)?;
-        let shared = Shared::new(Driver::new(services, &options, seat.as_ref()));
+        let shared = SharedDriver::new(Driver::new(services, &options, seat.as_ref()));
         let (sender, commands) = mpsc::channel(COMMANDS_MAX);
         tokio::spawn(Io::new(shared.clone(), port, socket, commands).run());
         Ok(Self { commands: sender, shared, known: Arc::default(), options })

@@ -1,6 +1,6 @@
 //! Many requests of one author, without a future for each.
 
-use super::shared::Held;
+use super::shared::DriverGuard;
 use super::space::Space;
 use crate::mailbox::{Mailbox, Numbered};
 use crate::{Outcome, Refusal, Reply, Request, StartError};
@@ -49,7 +49,7 @@ impl Inbox {
 
 /// Requests that are begun together.
 pub struct Opening<'a> {
-    held: Held<'a>,
+    held: DriverGuard<'a>,
     keyspace: Arc<Keyspace>,
     now: Instant,
     mailbox: &'a Arc<Mailbox>,

@@ -3,7 +3,7 @@
 //! Each time it is woken it takes all that has come, then sends all that is to be sent: commands of
 //! many callers share their way through the kernel.
 
-use super::shared::Shared;
+use super::shared::SharedDriver;
 use crate::face::{Command, Driver};
 use crate::port::Port;
 use std::future::poll_fn;
@@ -21,7 +21,7 @@ const RECEIVE_BATCHES_MAX: usize = 16;
 
 /// What the task owns.
 pub(super) struct Io {
-    shared: Shared,
+    shared: SharedDriver,
     port: Port,
     /// The port's, to wait on.
     socket: UdpSocket,
@@ -33,7 +33,7 @@ pub(super) struct Io {
 
 impl Io {
     pub(super) fn new(
-        shared: Shared,
+        shared: SharedDriver,
         port: Port,
         socket: UdpSocket,
         commands: mpsc::Receiver<Command>,

@@ -7,7 +7,7 @@ use std::task::{Context, Waker};
 /// A driver that several may hand requests to. Clones share it. Nobody keeps it over a wait, and
 /// those who hold it are on one thread as a rule.
 #[derive(Clone)]
-pub(super) struct Shared(Arc<Mutex<Inner>>);
+pub(super) struct SharedDriver(Arc<Mutex<Inner>>);
 
 struct Inner {
     /// `None` once the task has ended: nobody would answer any more.
@@ -18,26 +18,26 @@ struct Inner {
     task: Option<Waker>,
 }
 
-impl Shared {
+impl SharedDriver {
     pub(super) fn new(driver: Driver) -> Self {
         Self(Arc::new(Mutex::new(Inner { driver: Some(driver), begun: false, task: None })))
     }
 
-    pub(super) fn lock(&self) -> Held<'_> {
-        Held(self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    pub(super) fn lock(&self) -> DriverGuard<'_> {
+        DriverGuard(self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-impl std::fmt::Debug for Shared {
+impl std::fmt::Debug for SharedDriver {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Shared")
+        f.write_str("SharedDriver")
     }
 }
 
 /// The driver, as long as it is held.
-pub(super) struct Held<'a>(MutexGuard<'a, Inner>);
+pub(super) struct DriverGuard<'a>(MutexGuard<'a, Inner>);
 
-impl Held<'_> {
+impl DriverGuard<'_> {
     /// `None` if the task has ended.
     pub(super) fn driver(&mut self) -> Option<&mut Driver> {
         self.0.driver.as_mut()

@@ -13,7 +13,7 @@ use wire::{
 pub struct Routes {
     /// Where answers go.
     reply_to: Endpoint,
-    partitions: BTreeMap<KeyspaceId, RangeTable<Place>>,
+    partitions: BTreeMap<KeyspaceId, RangeTable<PartitionRoute>>,
 }
 
 /// A node that answers reads of a partition.
@@ -29,7 +29,7 @@ pub(crate) type Home = Option<(Tail, PartitionId)>;
 
 /// A partition as a switch knows it.
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct PartitionRoute {
     partition: PartitionId,
     epoch: Epoch,
     head: Endpoint,
@@ -38,7 +38,7 @@ struct Place {
     chain_len: u8,
 }
 
-impl Place {
+impl PartitionRoute {
     /// `None` if it has no chain of nodes that the map knows.
     fn of(partition: &Partition, map: &Map) -> Option<Self> {
         let endpoint = |id: NodeId| {
@@ -68,9 +68,9 @@ impl Routes {
     /// come back that way, and this address is of no use.
     #[must_use]
     pub fn new(map: &Map, reply_to: Endpoint) -> Self {
-        let mut rows: BTreeMap<KeyspaceId, Vec<(Match, Match, Place)>> = BTreeMap::new();
+        let mut rows: BTreeMap<KeyspaceId, Vec<(Match, Match, PartitionRoute)>> = BTreeMap::new();
         for partition in &map.partitions {
-            let Some(place) = Place::of(partition, map) else { continue };
+            let Some(place) = PartitionRoute::of(partition, map) else { continue };
             let of_keyspace = rows.entry(partition.keyspace).or_default();
             of_keyspace.push((partition.first, partition.last, place));
         }
@@ -78,7 +78,7 @@ impl Routes {
         Self { reply_to, partitions }
     }
 
-    fn place(&self, keyspace: KeyspaceId, at: u128) -> Option<&Place> {
+    fn place(&self, keyspace: KeyspaceId, at: u128) -> Option<&PartitionRoute> {
         self.partitions.get(&keyspace)?.find(Match(at))
     }
 

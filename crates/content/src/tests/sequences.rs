@@ -50,13 +50,13 @@ fn rows(depth: u32, turn: u16, missing: u16) -> Vec<(u32, u128, u16, u16)> {
 
 /// What is told, kept as simply as can be.
 #[derive(Default)]
-struct Told {
+struct NaiveTable {
     rows: Vec<(u32, u128, u16, u16)>,
     keys: BTreeMap<(u16, u64), u32>,
     heard: BTreeMap<u16, Instant>,
 }
 
-impl Told {
+impl NaiveTable {
     fn wanted(&self) -> BTreeMap<AddressPrefix, Ipv6Addr> {
         let addresses = service().keyspace(SPACE.0).expect("a small id");
         let mut wanted = BTreeMap::new();
@@ -96,7 +96,7 @@ fn covered(by: &BTreeMap<AddressPrefix, Ipv6Addr>, addr: Ipv6Addr) -> bool {
 struct World {
     table: ContentTable,
     device: Device,
-    told: Told,
+    told: NaiveTable,
     now: Instant,
     probes: Vec<Ipv6Addr>,
     /// Addresses that have led somewhere and were to lead somewhere ever since.
@@ -111,7 +111,7 @@ impl World {
         Self {
             table: ContentTable::new(service()),
             device: Device::default(),
-            told: Told::default(),
+            told: NaiveTable::default(),
             now: START,
             probes: ContentClass::ALL.into_iter().flat_map(of_class).collect(),
             steady: BTreeSet::new(),

@@ -226,9 +226,13 @@ impl Case<'_> {
             partition.chain.iter().zip(&partition.since).filter(|(node, _)| stays(node));
         let (chain, since): (Vec<_>, Vec<_>) =
             replicas_held.map(|(node, since)| (*node, *since)).unzip();
+        // One that was to leave has not settled. What is pending there others have as well where
+        // pending writes are united; elsewhere it may have committed what they give up.
+        let away =
+            if partition.sends_early { self.away_but(&chain) } else { partition.away.clone() };
         let next = Partition {
             epoch: self.next_epoch(),
-            away: self.away_but(&chain),
+            away,
             chain,
             since,
             has_learner: partition.learner().is_some_and(|node| stays(&node)),

@@ -33,8 +33,8 @@ impl<'a> Seen<'a> {
         state: &'a Saved,
         outlook: &'a Outlook,
         under_way: &'a BTreeMap<PartitionId, Change>,
-    ) -> placement::Sight<'a> {
-        placement::Sight {
+    ) -> placement::PlacementInputs<'a> {
+        placement::PlacementInputs {
             now: self.now,
             map: &state.map,
             weights: &outlook.weights,

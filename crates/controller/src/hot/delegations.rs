@@ -45,7 +45,7 @@ pub(crate) struct Delegated {
 }
 
 /// What deciding goes by.
-pub(crate) struct Outlook<'a> {
+pub(crate) struct DelegationInputs<'a> {
     pub(crate) now: Instant,
     /// Revision of the order that begins what begins now.
     pub(crate) revision: Revision,
@@ -88,7 +88,7 @@ impl Delegations {
     }
 
     /// Ends the present delegation if it is to, and begins one; says what it did and why.
-    pub(crate) fn look(&mut self, it: &Outlook<'_>) -> [Option<(HotAction, String)>; 2] {
+    pub(crate) fn look(&mut self, it: &DelegationInputs<'_>) -> [Option<(HotAction, String)>; 2] {
         let ended = self.over(it).map(|why| (HotAction::DelegationEnded, why));
         if ended.is_some() {
             self.delegated = None;
@@ -109,7 +109,7 @@ impl Delegations {
     }
 
     /// Why the present delegation is over, if it is.
-    fn over(&mut self, it: &Outlook<'_>) -> Option<String> {
+    fn over(&mut self, it: &DelegationInputs<'_>) -> Option<String> {
         let delegated = self.delegated.as_mut()?;
         let [_, goes_on] = it.worth;
         delegated.idle_since = delegated.idle_since.or(Some(it.now)).filter(|_| !goes_on);
@@ -143,7 +143,7 @@ impl Delegations {
         idle.then(|| "its home could do it by itself".to_owned())
     }
 
-    fn begin(&mut self, it: &Outlook<'_>) -> bool {
+    fn begin(&mut self, it: &DelegationInputs<'_>) -> bool {
         let [worth, _] = it.worth;
         let Some(replicas) = it.replicas.filter(|_| self.delegated.is_none() && worth) else {
             return false;

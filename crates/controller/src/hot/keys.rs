@@ -1,13 +1,13 @@
 //! The hot keys: which come in, which go, and what is known of each.
 
 use super::caches::{Copied, WhyCopied};
-use super::delegations::{Delegated, Delegations, Outlook};
+use super::delegations::{Delegated, DelegationInputs, Delegations};
 use super::fit::{Fit, has_lasted};
 use super::load::{ENOUGH, Gauge, RateCount, Ratio, WINDOW_MAX, per_second};
 use super::log::{HotAction, HotEffect, HotLog};
 use super::places::Places;
 use super::policy::{Asked, COLD_AFTER, Known, Policy, Rates, named};
-use super::seen::Seen;
+use super::seen::ChoiceInputs;
 use cluster::{HotCount, HotEntry, HotKey, KeyName, KeyspaceId, Match, MaybeMutant, Mutant};
 use machine::Instant;
 use std::collections::BTreeMap;
@@ -86,7 +86,7 @@ impl Key {
 
     /// As many readers as pay; none for a key that is here for its writes alone and waits for a
     /// delegation: copies would be more work for its home, which has too much already.
-    fn readers(&self, seen: &Seen<'_>, name: &KeyName) -> u64 {
+    fn readers(&self, seen: &ChoiceInputs<'_>, name: &KeyName) -> u64 {
         let policy = seen.policy;
         let none = if self.readers == 0 {
             !policy.is_hot(self.rates)
@@ -167,7 +167,7 @@ impl Key {
     /// Sees to it that it is delegated if it is to be.
     fn travel(
         &mut self,
-        seen: &Seen<'_>,
+        seen: &ChoiceInputs<'_>,
         name: &KeyName,
         [home_only, missed]: [u64; 2],
         log: &mut HotLog,
@@ -179,7 +179,7 @@ impl Key {
         let worth = |worth: fn(Policy, Rates, u8, Known) -> bool| {
             replicas.is_some_and(|replicas| worth(policy, self.rates, replicas, known))
         };
-        let outlook = Outlook {
+        let outlook = DelegationInputs {
             now,
             revision: seen.revision,
             replicas,
@@ -281,7 +281,7 @@ impl Keys {
 
     /// Lets go what has become cold, takes in what has become hot, and gives each as many readers
     /// as pay.
-    pub(crate) fn choose(&mut self, seen: &Seen<'_>, log: &mut HotLog) {
+    pub(crate) fn choose(&mut self, seen: &ChoiceInputs<'_>, log: &mut HotLog) {
         let told: BTreeMap<KeyName, &HotKey> = seen.list.iter().map(|it| (named(it), it)).collect();
         self.take_rates(seen.now, &told);
         self.let_go(seen, log);
@@ -333,8 +333,8 @@ impl Keys {
         }
     }
 
-    fn let_go(&mut self, seen: &Seen<'_>, log: &mut HotLog) {
-        let Seen { now, policy, .. } = *seen;
+    fn let_go(&mut self, seen: &ChoiceInputs<'_>, log: &mut HotLog) {
+        let ChoiceInputs { now, policy, .. } = *seen;
         let few = policy.keys_max() == 0;
         self.keys.retain(|name, key| {
             let pinned = seen.pins.contains(name);
@@ -361,8 +361,13 @@ impl Keys {
         });
     }
 
-    fn take_in(&mut self, seen: &Seen<'_>, told: &BTreeMap<KeyName, &HotKey>, log: &mut HotLog) {
-        let Seen { policy, pins, .. } = *seen;
+    fn take_in(
+        &mut self,
+        seen: &ChoiceInputs<'_>,
+        told: &BTreeMap<KeyName, &HotKey>,
+        log: &mut HotLog,
+    ) {
+        let ChoiceInputs { policy, pins, .. } = *seen;
         if policy.keys_max() == 0 {
             return;
         }
@@ -397,7 +402,7 @@ impl Keys {
     /// Takes a key in, unless it is in, or may not be.
     fn add(
         &mut self,
-        seen: &Seen<'_>,
+        seen: &ChoiceInputs<'_>,
         name: &KeyName,
         rates: Rates,
         (copied, why): (Option<WhyCopied>, String),
@@ -450,7 +455,7 @@ impl Keys {
     /// Makes room for a key of which so much is asked: the coldest of those that are about to go
     /// for being cold goes, or of all that nobody has pinned, if so much less is asked of it that
     /// the two will not change places all the time.
-    fn evict(&mut self, seen: &Seen<'_>, hotter: Rates, log: &mut HotLog) -> bool {
+    fn evict(&mut self, seen: &ChoiceInputs<'_>, hotter: Rates, log: &mut HotLog) -> bool {
         let free = self.keys.iter().filter(|(_, key)| !key.pinned);
         let coldest = free.min_by_key(|(_, key)| (key.cold_since.is_none(), key.rates.all()));
         let Some((name, key)) = coldest else { return false };

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use wire::Revision;
 
 /// What choosing goes by.
-pub(crate) struct Seen<'a> {
+pub(crate) struct ChoiceInputs<'a> {
     pub(crate) now: Instant,
     pub(crate) policy: Policy,
     pub(crate) keyspaces: &'a [Keyspace],
@@ -31,7 +31,7 @@ pub(crate) struct Seen<'a> {
     pub(crate) mutant: MaybeMutant,
 }
 
-impl Seen<'_> {
+impl ChoiceInputs<'_> {
     /// The keyspace, if its hot keys are to have copies.
     pub(super) fn keyspace(&self, id: KeyspaceId) -> Option<&Keyspace> {
         let wanted = |it: &&Keyspace| it.id == id && it.copies_hot_keys();

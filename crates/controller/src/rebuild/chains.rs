@@ -35,7 +35,7 @@ pub struct PartitionPart {
 const EPOCHS_SKIPPED: u32 = 1_000;
 
 /// The chains in the making.
-pub(super) struct Chains<'a> {
+pub(super) struct RebuiltChains<'a> {
     records: &'a [&'a NodeRecord],
     revision: Revision,
     last_id: u32,
@@ -45,7 +45,7 @@ pub(super) struct Chains<'a> {
     gaps: Vec<(String, Match, Match)>,
 }
 
-impl<'a> Chains<'a> {
+impl<'a> RebuiltChains<'a> {
     pub(super) fn new(records: &'a [&'a NodeRecord], revision: Revision, last_id: u32) -> Self {
         let (partitions, parts) = (Vec::new(), BTreeMap::new());
         let (lost, gaps) = (Vec::new(), Vec::new());

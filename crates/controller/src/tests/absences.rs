@@ -52,6 +52,31 @@ fn a_node_that_leaves_may_end_when_others_have_all_that_it_did() {
 }
 
 #[test]
+fn one_that_ends_before_its_chains_have_settled_is_away_only_where_writes_are_united() {
+    for unites in [true, false] {
+        let mut world = World::with_keyspace(3, 1, 6, 3);
+        if !unites {
+            // Chains go by that when they open anew.
+            world.chain = 0;
+            world.kill(node(0));
+            world.live_until(|world| world.map().partitions.iter().all(|it| !it.sends_early));
+            world.revive(node(0));
+            world.live_until(|world| world.status().replicated);
+        }
+        world.settling = Duration::from_secs(5);
+        leave(&mut world, node(2));
+        world.live_until(|world| world.map().partitions.iter().all(|it| !it.open));
+        world.kill(node(2));
+        world.live_until(|world| holds(world, 2) == 0);
+        let is_away = |it: &Partition| it.away.iter().any(|away| away.node == NodeId(2));
+        assert!(world.map().partitions.iter().all(|it| is_away(it) == unites), "{unites}");
+        world.member(node(2)).leaving = false;
+        world.revive(node(2));
+        world.live_until(|world| world.status().replicated);
+    }
+}
+
+#[test]
 fn one_that_is_back_is_compared_and_sent_what_it_lacks_alone() {
     for others_hold in [7, 8] {
         let mut world = World::with_keyspace(3, 1, 6, 3);

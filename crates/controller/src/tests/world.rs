@@ -29,6 +29,8 @@ pub(super) struct World {
     pub(super) members: BTreeMap<Member, Obedient>,
     /// Every order delivered.
     pub(super) delivered: Vec<(Member, Order)>,
+    /// Version of what nodes do together in a chain.
+    pub(super) chain: u16,
     /// How long a node of a closed chain takes to settle.
     pub(super) settling: Duration,
     /// How long a copy takes.
@@ -93,6 +95,7 @@ impl World {
             saved: None,
             members: BTreeMap::new(),
             delivered: Vec::new(),
+            chain: Versions::ours().chain,
             settling: Duration::ZERO,
             copying: Duration::ZERO,
             forgetting: Duration::ZERO,
@@ -199,7 +202,7 @@ impl World {
         Report {
             incarnation: it.tenure.incarnation(),
             at: it.clock(self.now),
-            versions: Versions::ours(),
+            versions: Versions { chain: self.chain, ..Versions::ours() },
             keys: None,
             state,
         }

@@ -1,11 +1,11 @@
 //! `keyway lab balance`: how much of a rack skewed keys leave.
 
-use super::ground::{Arm, Ground, idle_p99_us, zipf};
+use super::ground::{Ground, HotMode, idle_p99_us, zipf};
 use crate::figure;
 use crate::paper::{Cell, Column, Figure, OBJECTIVE_TIMES, Panel, Table};
 use crate::search::{Aim, Found};
-use crate::site::{Load, Site};
-use crate::trial::Trial;
+use crate::site::{Site, SiteLoad};
+use crate::trial::SiteTrial;
 use cluster::Keyspace;
 use console::exit::{Failure, Verdict};
 use console::note;
@@ -136,14 +136,15 @@ impl Args {
     /// All rows of one length of chains.
     fn chains(&self, site: &Site, replicas: u8, results: &mut Results) -> Result<(), Failure> {
         let mut keyspaces = BTreeMap::new();
-        let keyspace =
-            |arm: Arm| site.keyspace(&format!("{}-{replicas}", arm.name()), arm.policy(), replicas);
+        let keyspace = |arm: HotMode| {
+            site.keyspace(&format!("{}-{replicas}", arm.name()), arm.policy(), replicas)
+        };
         for arm in self.ground.arms() {
             keyspaces.insert(arm, keyspace(arm)?);
         }
-        let even = match keyspaces.get(&Arm::Hashing) {
+        let even = match keyspaces.get(&HotMode::Hashing) {
             Some(keyspace) => Arc::clone(keyspace),
-            None => keyspace(Arm::Hashing)?,
+            None => keyspace(HotMode::Hashing)?,
         };
         results.panels.push(self.panel(replicas));
         for (place, reads) in self.reads.iter().enumerate() {
@@ -162,7 +163,7 @@ impl Args {
         &self,
         site: &Site,
         replicas: u8,
-        uniform: &Load,
+        uniform: &SiteLoad,
         results: &mut Results,
     ) -> Result<Yardstick, Failure> {
         let reads = uniform.reads;
@@ -188,7 +189,7 @@ impl Args {
         site: &Site,
         yardstick: &Yardstick,
         (theta, place): (f64, usize),
-        keyspaces: &BTreeMap<Arm, Arc<Keyspace>>,
+        keyspaces: &BTreeMap<HotMode, Arc<Keyspace>>,
         results: &mut Results,
     ) -> Result<(), Failure> {
         let Yardstick { replicas, reads, aim, rate, .. } = yardstick;
@@ -197,26 +198,28 @@ impl Args {
             note!("{replicas} replicas, {reads} % reads, zipf {theta}, {}", arm.name());
             let load = load(keyspace, zipf(theta), *reads);
             let guess = match (arm, hashing) {
-                (Arm::Anywhere, _) => *rate,
+                (HotMode::Anywhere, _) => *rate,
                 // Its writes stay where those of hashing are.
                 // What caches answer no node serves.
-                (Arm::Cached, _) => *rate,
-                (Arm::Copies, Some(hashing)) => rate.min(100.0 / f64::from(100 - reads) * hashing),
-                (Arm::Hashing, _) | (Arm::Copies, None) => {
+                (HotMode::Cached, _) => *rate,
+                (HotMode::Copies, Some(hashing)) => {
+                    rate.min(100.0 / f64::from(100 - reads) * hashing)
+                }
+                (HotMode::Hashing, _) | (HotMode::Copies, None) => {
                     let probe = site.tell_trial(&load, aim.cap * PROBE_SHARE, aim)?;
                     probe.rate * FULL / probe.busiest().1.max(PROBE_SHARE)
                 }
             };
             let aim = match arm {
-                Arm::Cached => &Aim { most: aim.cap * CACHED_MOST, ..*aim },
-                Arm::Hashing | Arm::Copies | Arm::Anywhere => aim,
+                HotMode::Cached => &Aim { most: aim.cap * CACHED_MOST, ..*aim },
+                HotMode::Hashing | HotMode::Copies | HotMode::Anywhere => aim,
             };
-            if *arm == Arm::Cached {
+            if *arm == HotMode::Cached {
                 site.warm_up(&load, guess / 2.0, arm.warms_up_in())?;
             }
             let found = site.highest(&load, aim, guess)?;
             let reached = found.best.as_ref().map(|trial| trial.answered);
-            if *arm == Arm::Hashing {
+            if *arm == HotMode::Hashing {
                 hashing = reached;
             }
             let tail_rate = rate * TAIL_SHARE;
@@ -252,8 +255,8 @@ impl Args {
     }
 }
 
-fn load(keyspace: &Arc<Keyspace>, distribution: Distribution, reads: u8) -> Load {
-    Load { keyspace: Arc::clone(keyspace), distribution, reads, shift: None }
+fn load(keyspace: &Arc<Keyspace>, distribution: Distribution, reads: u8) -> SiteLoad {
+    SiteLoad { keyspace: Arc::clone(keyspace), distribution, reads, shift: None }
 }
 
 impl Results {
@@ -262,7 +265,7 @@ impl Results {
         yardstick: &Yardstick,
         theta: Option<f64>,
         (arm, found): (&str, &Found),
-        tail: Option<&Trial>,
+        tail: Option<&SiteTrial>,
         hashing: Option<f64>,
     ) {
         let Yardstick { replicas, reads, aim, rate, tail_us } = yardstick;
@@ -270,7 +273,7 @@ impl Results {
         let reached = best.map(|trial| trial.answered);
         let over = |other: f64| reached.filter(|_| other > 0.0).map(|it| it / other);
         let in_ms = |us: u64| us as f64 / 1e3;
-        let over_uniform = |trial: &Trial| trial.p99_us as f64 / *tail_us as f64;
+        let over_uniform = |trial: &SiteTrial| trial.p99_us as f64 / *tail_us as f64;
         let mark = if found.by_program { "*" } else { "" };
         self.by_program |= found.by_program;
         let row = vec![
@@ -286,7 +289,7 @@ impl Results {
             Cell::number(tail.map(|trial| in_ms(trial.p99_us)), 1),
             Cell::number(tail.map(|trial| in_ms(trial.p999_us)), 1),
             Cell::number(tail.map(over_uniform), 2),
-            Cell::number(best.map(Trial::imbalance), 2),
+            Cell::number(best.map(SiteTrial::imbalance), 2),
             Cell::number(best.map(|trial| trial.again * 100.0), 2),
         ];
         self.rows.push(row);

@@ -2,7 +2,7 @@
 
 use crate::figure;
 use crate::paper::IDLE_SHARE;
-use crate::site::{Load, Site, Window};
+use crate::site::{Site, SiteLoad, Window};
 use cluster::HotPolicy;
 use console::exit::Failure;
 use console::note;
@@ -46,7 +46,7 @@ pub(super) struct Ground {
     keys: u64,
     /// A way to spread load that is looked at; all, if none is named.
     #[arg(long = "arm", value_enum, value_name = "ARM", value_delimiter = ',')]
-    arms: Vec<Arm>,
+    arms: Vec<HotMode>,
     /// Where the plot goes.
     #[arg(long, value_name = "DIR", default_value = ".")]
     pub(super) out: PathBuf,
@@ -54,7 +54,7 @@ pub(super) struct Ground {
 
 /// What becomes of hot keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum)]
-pub(super) enum Arm {
+pub(super) enum HotMode {
     /// They stay at home (`--hot off`).
     Hashing,
     /// Copies of them answer reads (`--hot reads`).
@@ -65,7 +65,7 @@ pub(super) enum Arm {
     Cached,
 }
 
-impl Arm {
+impl HotMode {
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Hashing => "hashing",
@@ -96,11 +96,11 @@ impl Arm {
 
 impl Ground {
     /// The ways that are looked at.
-    pub(super) fn arms(&self) -> Vec<Arm> {
-        let all = [Arm::Hashing, Arm::Copies, Arm::Anywhere, Arm::Cached];
-        let usual = |arm: &Arm| *arm != Arm::Cached || self.caches > 0;
+    pub(super) fn arms(&self) -> Vec<HotMode> {
+        let all = [HotMode::Hashing, HotMode::Copies, HotMode::Anywhere, HotMode::Cached];
+        let usual = |arm: &HotMode| *arm != HotMode::Cached || self.caches > 0;
         let wanted =
-            |arm: &Arm| if self.arms.is_empty() { usual(arm) } else { self.arms.contains(arm) };
+            |arm: &HotMode| if self.arms.is_empty() { usual(arm) } else { self.arms.contains(arm) };
         all.into_iter().filter(wanted).collect()
     }
 
@@ -111,7 +111,7 @@ impl Ground {
         job: impl FnOnce(&Site) -> Result<T, Failure>,
     ) -> Result<T, Failure> {
         let Self { nodes, node_rate, slow_nodes, caches, plane, keys, .. } = *self;
-        if caches == 0 && self.arms.contains(&Arm::Cached) {
+        if caches == 0 && self.arms.contains(&HotMode::Cached) {
             return Err(Failure::usage("--arm cached: say how many, with --caches"));
         }
         if slow_nodes > nodes {
@@ -151,7 +151,7 @@ impl Ground {
 }
 
 /// The 99th percentile of uniform keys when next to nobody asks, in microseconds.
-pub(super) fn idle_p99_us(site: &Site, uniform: &Load, cap: f64) -> Result<u64, Failure> {
+pub(super) fn idle_p99_us(site: &Site, uniform: &SiteLoad, cap: f64) -> Result<u64, Failure> {
     let rate = cap * IDLE_SHARE;
     let time = Duration::from_secs_f64((IDLE_REQUESTS / rate).max(IDLE_SECONDS_MIN));
     let mut least = u64::MAX;

@@ -1,10 +1,10 @@
 //! `keyway lab latency`: what a cache in front of the nodes does to the latency of a read.
 
-use super::ground::Arm;
+use super::ground::HotMode;
 use crate::figure;
 use crate::median::median;
 use crate::paper::{Cell, Column, Figure, Panel, Table};
-use crate::site::{Load, Site, Window};
+use crate::site::{Site, SiteLoad, Window};
 use bench::{Coordination, Measured};
 use console::exit::{Failure, Verdict};
 use console::note;
@@ -141,7 +141,7 @@ struct Seen {
 /// Who asks, and for what.
 struct Reader {
     kind: Kind,
-    load: Load,
+    load: SiteLoad,
     coordination: Coordination,
     in_flight: usize,
 }
@@ -182,8 +182,8 @@ impl Args {
     }
 
     fn measure(&self, site: &Site) -> Result<[Seen; 4], Failure> {
-        let plain = site.keyspace("plain", Arm::Hashing.policy(), 1)?;
-        let cached = site.keyspace("cached", Arm::Cached.policy(), 1)?;
+        let plain = site.keyspace("plain", HotMode::Hashing.policy(), 1)?;
+        let cached = site.keyspace("cached", HotMode::Cached.policy(), 1)?;
         let straight = site.straight()?;
         let readers = Kind::ALL.map(|kind| {
             let keyspace = match kind {
@@ -196,7 +196,7 @@ impl Args {
                 Kind::Straight => straight.clone(),
                 Kind::Without | Kind::Miss | Kind::Hit => Coordination::Switch,
             };
-            let load = Load { keyspace, distribution, reads: 100, shift: None };
+            let load = SiteLoad { keyspace, distribution, reads: 100, shift: None };
             Reader { kind, load, coordination, in_flight: self.in_flight.into() }
         });
         let mut seen = <[Seen; 4]>::default();

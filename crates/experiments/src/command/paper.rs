@@ -5,7 +5,7 @@ mod switchkv;
 mod turbokv;
 
 use crate::figure;
-use crate::paper::pegasus::{self, FIGURES, Refusal, Settings};
+use crate::paper::pegasus::{self, FIGURES, PegasusRefusal, PegasusSettings};
 use crate::paper::{Arm, Pace};
 use console::exit::{Failure, Verdict};
 use console::note;
@@ -154,7 +154,7 @@ impl Pegasus {
         if self.figure == 10 && self.reads.is_some() {
             return Err(Failure::usage("--reads: figure 10 shows all shares of reads"));
         }
-        let settings = Settings {
+        let settings = PegasusSettings {
             nodes,
             keys,
             replicas,
@@ -175,11 +175,11 @@ impl Pegasus {
 }
 
 /// Says which option is to blame.
-fn refused(refusal: Refusal) -> Failure {
+fn refused(refusal: PegasusRefusal) -> Failure {
     let option = match refusal {
-        Refusal::Figure => "--figure",
-        Refusal::Thetas(_) => "--theta",
-        Refusal::Arms(_) => "--arm",
+        PegasusRefusal::Figure => "--figure",
+        PegasusRefusal::Thetas(_) => "--theta",
+        PegasusRefusal::Arms(_) => "--arm",
     };
     Failure::usage(format!("{option}: {refusal}"))
 }

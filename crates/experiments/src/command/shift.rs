@@ -1,10 +1,10 @@
 //! `keyway lab shift`: the tail while popularity moves.
 
-use super::ground::{Arm, Ground, idle_p99_us, zipf};
+use super::ground::{Ground, HotMode, idle_p99_us, zipf};
 use crate::figure;
 use crate::median::measured_median;
 use crate::paper::{Cell, Column, Figure, Panel, Table};
-use crate::site::{Load, Site, Window};
+use crate::site::{Site, SiteLoad, Window};
 use console::exit::{Failure, Verdict};
 use console::note;
 use console::parse;
@@ -115,8 +115,8 @@ impl Args {
 
     fn measure(&self, site: &Site) -> Result<(Vec<Vec<Cell>>, Vec<Panel>), Failure> {
         let (mut rows, mut panels) = (Vec::new(), KINDS.map(|(name, _)| panel(name)));
-        let even = site.keyspace("uniform", Arm::Hashing.policy(), self.replicas)?;
-        let uniform = Load {
+        let even = site.keyspace("uniform", HotMode::Hashing.policy(), self.replicas)?;
+        let uniform = SiteLoad {
             keyspace: even,
             distribution: Distribution::Uniform,
             reads: self.reads,
@@ -130,9 +130,10 @@ impl Args {
             for ((name, kind), panel) in KINDS.into_iter().zip(&mut panels) {
                 let shift = Shift { kind, keys: self.keys_shifted, every: self.every };
                 let (keyspace, distribution) = (Arc::clone(&keyspace), zipf(self.theta));
-                let load = Load { keyspace, distribution, reads: self.reads, shift: Some(shift) };
+                let load =
+                    SiteLoad { keyspace, distribution, reads: self.reads, shift: Some(shift) };
                 let keys = format!("zipf {}, {}", self.theta, arm.name());
-                let still = Load { shift: None, ..load.clone() };
+                let still = SiteLoad { shift: None, ..load.clone() };
                 site.warm_up(&still, rate / 2.0, arm.warms_up_in())?;
                 rows.push(self.case(site, &load, rate, (name, &keys, idle_us), &mut [panel])?);
             }
@@ -145,12 +146,12 @@ impl Args {
     fn case(
         &self,
         site: &Site,
-        load: &Load,
+        load: &SiteLoad,
         rate: f64,
         (shift, keys, idle_us): (&str, &str, u64),
         panels: &mut [&mut Panel],
     ) -> Result<Vec<Cell>, Failure> {
-        let still = Load { shift: None, ..load.clone() };
+        let still = SiteLoad { shift: None, ..load.clone() };
         site.warm_up(&still, rate, WARM)?;
         let measured =
             site.run(load, rate, Window { time: self.seconds, piece: PIECE, seed: 3 })?;

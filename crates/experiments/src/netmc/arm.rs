@@ -2,7 +2,7 @@
 
 /// Who takes multigets apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum)]
-pub(crate) enum Arm {
+pub(crate) enum Splitter {
     /// The switch (NetMC).
     Switch,
     /// The switch, of keys that the clients have put in the order of nodes, with NetMC's hints.
@@ -13,7 +13,7 @@ pub(crate) enum Arm {
     Coordinator,
 }
 
-impl Arm {
+impl Splitter {
     /// All of them, in the order of tables.
     pub(crate) const ALL: [Self; 4] =
         [Self::Switch, Self::Assisted, Self::Client, Self::Coordinator];

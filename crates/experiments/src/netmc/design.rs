@@ -1,6 +1,6 @@
 //! What an experiment is: points, and what holds for all of them.
 
-use crate::netmc::arm::Arm;
+use crate::netmc::arm::Splitter;
 use crate::netmc::stage::Sizes;
 use lab::plane::Plane;
 use std::num::NonZero;
@@ -55,7 +55,7 @@ pub(crate) struct Terms {
     pub(crate) lab: String,
     pub(crate) plane: Plane,
     pub(crate) node_rate: Option<NonZero<u32>>,
-    pub(crate) arms: Vec<Arm>,
+    pub(crate) arms: Vec<Splitter>,
     /// Keys of each keyspace.
     pub(crate) keys: u64,
     /// Requests in flight in a closed loop, of all clients.

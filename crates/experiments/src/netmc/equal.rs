@@ -6,7 +6,7 @@
 
 use crate::figure::Section;
 use crate::median::median;
-use crate::netmc::arm::Arm;
+use crate::netmc::arm::Splitter;
 use crate::netmc::design::Point;
 use crate::netmc::look::{Look, Looks};
 use crate::paper::{Cell, Column, Table};
@@ -31,15 +31,15 @@ const COLUMNS: [Column; 11] = [
 pub(crate) struct Equal {
     rows: Vec<Vec<Cell>>,
     /// Of each arm how many times the clients' p99 its own is, a load each.
-    tails: BTreeMap<Arm, Vec<f64>>,
+    tails: BTreeMap<Splitter, Vec<f64>>,
 }
 
 impl Equal {
     /// All arms were asked for the same.
-    pub(crate) fn add(&mut self, point: &Point, at: &str, looks: &BTreeMap<Arm, Looks>) {
-        let client = looks.get(&Arm::Client);
+    pub(crate) fn add(&mut self, point: &Point, at: &str, looks: &BTreeMap<Splitter, Looks>) {
+        let client = looks.get(&Splitter::Client);
         for (arm, looks) in looks {
-            let other = client.filter(|_| *arm != Arm::Client);
+            let other = client.filter(|_| *arm != Splitter::Client);
             let ratio = |of: fn(&Look) -> f64| other.map(|other| looks.over(other, of));
             let tails = other.map(|other| looks.ratios(other, |it| it.p99_us));
             let bound = |pick: fn(f64, f64) -> f64| {

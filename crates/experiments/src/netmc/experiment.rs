@@ -1,9 +1,9 @@
 //! An experiment: points, and what is measured at each, in all arms.
 
 use crate::figure::Section;
-use crate::netmc::arm::Arm;
+use crate::netmc::arm::Splitter;
 use crate::netmc::design::{Experiment, Point, Shows, Terms};
-use crate::netmc::load::Load;
+use crate::netmc::load::MultigetLoad;
 use crate::netmc::look::Looks;
 use crate::netmc::progress::Progress;
 use crate::netmc::results::Results;
@@ -33,7 +33,7 @@ const TIME_MIN: Duration = Duration::from_millis(250);
 pub(crate) const TIME_MAX: Duration = Duration::from_secs(1);
 
 /// What is compared for the detour.
-const DETOUR_ARMS: [Arm; 2] = [Arm::Switch, Arm::Client];
+const DETOUR_ARMS: [Splitter; 2] = [Splitter::Switch, Splitter::Client];
 
 /// How long a trial is at most by which the detour is measured.
 const DETOUR_TIME: Duration = Duration::from_millis(750);
@@ -71,7 +71,7 @@ impl Experiment {
 
     /// How long a trial is looked at if nothing else is wanted.
     pub(crate) fn time(&self) -> Duration {
-        let each = TRIALS_TIME / self.trials(Arm::ALL.len(), ROUNDS);
+        let each = TRIALS_TIME / self.trials(Splitter::ALL.len(), ROUNDS);
         each.saturating_sub(WARM + BESIDE).clamp(TIME_MIN, TIME_MAX)
     }
 
@@ -125,7 +125,7 @@ impl Terms {
         let full = rounds("full", Pace::Closed(self.in_flight))?;
         let reached = |looks: &Looks| looks.median(|it| it.done);
         let best = full.values().map(reached).fold(0.0, f64::max);
-        let base = full.get(&Arm::Client).map_or(best, reached);
+        let base = full.get(&Splitter::Client).map_or(best, reached);
         results.add_full(point, &full);
         for percent in shows.percents() {
             let rate = (base * f64::from(*percent) / 100.0).max(1.0);
@@ -150,7 +150,7 @@ impl Terms {
         let pace = Pace::Closed(self.in_flight);
         let looks = terms.rounds(stage, progress, (&point, "full"), on, pace)?;
         let cost = |arm| looks.get(&arm).map_or(0.0, |it| it.median(|look| look.cost_us.sum()));
-        Ok((cost(Arm::Client) - cost(Arm::Switch)).max(0.0))
+        Ok((cost(Splitter::Client) - cost(Splitter::Switch)).max(0.0))
     }
 
     /// All arms under the same load, by turns, so many times.
@@ -161,8 +161,8 @@ impl Terms {
         (point, at): (&Point, &str),
         on: &Filled,
         pace: Pace,
-    ) -> Result<BTreeMap<Arm, Looks>, Failure> {
-        let mut all: BTreeMap<Arm, Looks> =
+    ) -> Result<BTreeMap<Splitter, Looks>, Failure> {
+        let mut all: BTreeMap<Splitter, Looks> =
             self.arms.iter().map(|arm| (*arm, Looks::default())).collect();
         for round in 0..self.rounds {
             // Another one begins each time: what follows an overload is worse for it.
@@ -171,8 +171,9 @@ impl Terms {
             for arm in from.iter().chain(before) {
                 let (mix, distribution) = (point.mix(), point.distribution);
                 let (time, piece, seed) = (self.time, self.time, u64::from(round) + 1);
-                let load = Load { mix, distribution, pace, time, piece, seed };
-                let warm = Load { time: WARM, piece: WARM, seed: seed << 32, ..load.clone() };
+                let load = MultigetLoad { mix, distribution, pace, time, piece, seed };
+                let warm =
+                    MultigetLoad { time: WARM, piece: WARM, seed: seed << 32, ..load.clone() };
                 stage.measure(*arm, on, &warm)?;
                 let look = stage.look(*arm, on, &load)?;
                 progress.tell(&format!("{}, {at}, {}: {look}", point.name, arm.name()));
@@ -220,7 +221,7 @@ mod tests {
         for figure in 8..=16 {
             let experiment = figures::experiment(figure).unwrap();
             let time = experiment.time();
-            let trials = experiment.trials(Arm::ALL.len(), ROUNDS);
+            let trials = experiment.trials(Splitter::ALL.len(), ROUNDS);
             let all = (time + WARM + BESIDE) * trials;
             assert!(all <= Duration::from_secs(120), "{figure}: {trials} of {time:?}: {all:?}");
         }

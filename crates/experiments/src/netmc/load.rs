@@ -6,7 +6,7 @@ use workload::{Distribution, Mix};
 
 /// What is asked for.
 #[derive(Clone, Debug)]
-pub(crate) struct Load {
+pub(crate) struct MultigetLoad {
     pub(crate) mix: Mix,
     pub(crate) distribution: Distribution,
     pub(crate) pace: Pace,
@@ -19,7 +19,7 @@ pub(crate) struct Load {
 /// Hosts of clients, each with a thread that is one.
 pub(crate) const CLIENTS: u16 = 2;
 
-impl Load {
+impl MultigetLoad {
     /// What one request at a time asks for.
     pub(crate) fn light(mix: Mix) -> Self {
         let pace = Pace::Closed(usize::from(CLIENTS));

@@ -2,7 +2,7 @@
 
 use crate::median::median;
 use crate::netmc::cost::Cost;
-use crate::netmc::load::{CLIENTS, Load};
+use crate::netmc::load::{CLIENTS, MultigetLoad};
 use crate::netmc::redis::Reads;
 use bench::{Measured, Pace};
 use std::fmt;
@@ -47,7 +47,7 @@ pub(crate) struct Spent {
 
 impl Look {
     /// Of a load, what was measured under it, and what that took.
-    pub(crate) fn new(load: &Load, measured: &Measured, spent: &Spent) -> Self {
+    pub(crate) fn new(load: &MultigetLoad, measured: &Measured, spent: &Spent) -> Self {
         let summary = &measured.summary;
         // What is answered after the end is no throughput, but was paid for.
         let within = |second: f64| second <= load.time.as_secs_f64() + 1e-3;

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 /// One of them; it ends when this is dropped.
 #[derive(Debug)]
-pub(crate) struct Redis {
+pub(crate) struct RedisProcess {
     child: Child,
     socket: PathBuf,
 }
@@ -35,7 +35,7 @@ impl Reads {
     /// # Errors
     ///
     /// If one does not say.
-    pub(crate) fn of(all: &[Redis]) -> Result<Self, Failure> {
+    pub(crate) fn of(all: &[RedisProcess]) -> Result<Self, Failure> {
         let told = all.iter().map(|redis| {
             let text = redis.info().context("a Redis does not say what it was asked for")?;
             Ok(Self::told(&text))
@@ -69,7 +69,7 @@ const PROGRAMS: [&str; 2] = ["redis-server", "valkey-server"];
 const READY_TRIES: u32 = 500;
 const TRY_EVERY: Duration = Duration::from_millis(20);
 
-impl Redis {
+impl RedisProcess {
     /// Starts one for each of so many nodes, without data and without persistence, with their
     /// files in this directory.
     pub(crate) fn start(nodes: u16, directory: &Path) -> Result<Vec<Self>, Failure> {
@@ -118,7 +118,7 @@ impl Redis {
     }
 }
 
-impl Drop for Redis {
+impl Drop for RedisProcess {
     fn drop(&mut self) {
         // It may have ended by itself.
         self.child.kill().ok();

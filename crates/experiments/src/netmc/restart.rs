@@ -1,10 +1,10 @@
 //! Figure 17: throughput while the switch stops and is started again.
 
 use crate::median::median;
-use crate::netmc::arm::Arm;
+use crate::netmc::arm::Splitter;
 use crate::netmc::design::{Point, Terms};
 use crate::netmc::figures::default_point;
-use crate::netmc::load::Load;
+use crate::netmc::load::MultigetLoad;
 use crate::netmc::progress::Progress;
 use crate::netmc::stage::{Filled, Stage};
 use crate::paper::{Cell, Column, Figure, Panel, Table};
@@ -86,14 +86,19 @@ pub(crate) fn run(terms: &Terms) -> Result<Figure, Failure> {
     Ok(Figure { title, notes, table, panels: vec![panel] })
 }
 
-fn load(point: &Point, in_flight: usize) -> Load {
+fn load(point: &Point, in_flight: usize) -> MultigetLoad {
     let pace = Pace::Closed(in_flight);
     let (mix, distribution) = (point.mix(), point.distribution);
-    Load { mix, distribution, pace, time: END, piece: PIECE, seed: 1 }
+    MultigetLoad { mix, distribution, pace, time: END, piece: PIECE, seed: 1 }
 }
 
 /// Stops and starts the switch under load.
-fn course(stage: &mut Stage, arm: Arm, on: &Filled, load: &Load) -> Result<Course, Failure> {
+fn course(
+    stage: &mut Stage,
+    arm: Splitter,
+    on: &Filled,
+    load: &MultigetLoad,
+) -> Result<Course, Failure> {
     note!("{}: takes {} s", arm.name(), END.as_secs());
     let plan = stage.plan(arm, on, load);
     let mut clock = Clock::new();
@@ -126,7 +131,7 @@ impl Course {
         self.pieces.iter().filter(move |it| it.second - piece >= from - 1e-6 && it.second <= to)
     }
 
-    fn row(&self, arm: Arm) -> Vec<Cell> {
+    fn row(&self, arm: Splitter) -> Vec<Cell> {
         let Self { stopped, started, .. } = *self;
         let rate = |from: f64, to: f64| median(self.between(from, to).map(done).collect());
         let before = rate(BEFORE_FROM.as_secs_f64(), stopped);

@@ -2,7 +2,7 @@
 
 use crate::figure::Section;
 use crate::median::median;
-use crate::netmc::arm::Arm;
+use crate::netmc::arm::Splitter;
 use crate::netmc::design::{Experiment, Point, Shows, Terms};
 use crate::netmc::equal::Equal;
 use crate::netmc::look::{Look, Looks};
@@ -18,7 +18,7 @@ pub(crate) struct Results {
     /// Panels of a group of points.
     panels_each: usize,
     /// At full load.
-    gains: BTreeMap<Arm, Vec<Gain>>,
+    gains: BTreeMap<Splitter, Vec<Gain>>,
     equal: Equal,
     /// If there are any.
     stores: Option<Stores>,
@@ -106,11 +106,11 @@ impl Results {
     }
 
     /// What was reached with as many requests in flight as are allowed.
-    pub(crate) fn add_full(&mut self, point: &Point, looks: &BTreeMap<Arm, Looks>) {
+    pub(crate) fn add_full(&mut self, point: &Point, looks: &BTreeMap<Splitter, Looks>) {
         self.stores.iter_mut().for_each(|it| it.add(point, "full", looks));
-        let switch = looks.get(&Arm::Switch);
+        let switch = looks.get(&Splitter::Switch);
         for (arm, looks) in looks {
-            if let Some(switch) = switch.filter(|_| *arm != Arm::Switch) {
+            if let Some(switch) = switch.filter(|_| *arm != Splitter::Switch) {
                 let gain = Gain {
                     served: switch.over(looks, |it| it.done),
                     apart: switch.over(looks, Look::apart),
@@ -133,11 +133,11 @@ impl Results {
         point: &Point,
         at: &str,
         shows: Shows,
-        looks: &BTreeMap<Arm, Looks>,
+        looks: &BTreeMap<Splitter, Looks>,
     ) {
         self.equal.add(point, at, looks);
         self.stores.iter_mut().for_each(|it| it.add(point, at, looks));
-        let switch = looks.get(&Arm::Switch);
+        let switch = looks.get(&Splitter::Switch);
         for (arm, looks) in looks {
             self.row(point, at, *arm, looks, switch);
             let p99_us = looks.median(|it| it.p99_us);
@@ -153,18 +153,25 @@ impl Results {
 
     /// How many times as much processor time an arm takes as the switch, if what it sends past the
     /// switch's programs took no longer than what passes them.
-    fn straight(&self, arm: Arm, looks: &Looks, switch: &Looks) -> f64 {
+    fn straight(&self, arm: Splitter, looks: &Looks, switch: &Looks) -> f64 {
         let past = |parts: f64| match arm {
-            Arm::Switch | Arm::Assisted => 0.0,
-            Arm::Client => parts,
+            Splitter::Switch | Splitter::Assisted => 0.0,
+            Splitter::Client => parts,
             // Each request goes to the coordinator, and on from there.
-            Arm::Coordinator => parts + 1.0,
+            Splitter::Coordinator => parts + 1.0,
         };
         let straight = looks.median(|it| it.cost_us.sum() - self.detour_us * past(it.parts));
         straight / switch.median(|it| it.cost_us.sum())
     }
 
-    fn row(&mut self, point: &Point, at: &str, arm: Arm, looks: &Looks, switch: Option<&Looks>) {
+    fn row(
+        &mut self,
+        point: &Point,
+        at: &str,
+        arm: Splitter,
+        looks: &Looks,
+        switch: Option<&Looks>,
+    ) {
         let number = |of: &dyn Fn(&Look) -> f64, digits| Cell::number(looks.median(of), digits);
         let asked = looks.0.first().and_then(|look| look.asked);
         let closed = switch.filter(|_| asked.is_none());
@@ -199,7 +206,7 @@ impl Results {
         ]);
     }
 
-    fn plot(&mut self, point: &Point, panel: usize, arm: Arm, x: Option<f64>, y: f64) {
+    fn plot(&mut self, point: &Point, panel: usize, arm: Splitter, x: Option<f64>, y: f64) {
         let Some(panel) = self.panels.get_mut(point.group * self.panels_each + panel) else {
             return;
         };
@@ -259,7 +266,7 @@ impl Results {
             let (count, sum) = values.fold((0.0, 0.0), |(count, sum), it| (count + 1.0, sum + it));
             sum / f64::max(count, 1.0)
         };
-        let gain = |(arm, gains): (&Arm, &Vec<Gain>)| {
+        let gain = |(arm, gains): (&Splitter, &Vec<Gain>)| {
             let of = |part: fn(&Gain) -> f64| mean(&mut gains.iter().map(part));
             let (served, apart) = (of(|it| it.served), of(|it| it.apart));
             let (cost, straight) = (of(|it| it.cost), of(|it| it.straight));

@@ -1,11 +1,11 @@
 //! The rack in which multigets are compared: five nodes, two clients, a coordinator on a host of
 //! its own that is linked to the switch as a client's is, and keyspaces filled with keys.
 
-use crate::netmc::arm::Arm;
+use crate::netmc::arm::Splitter;
 use crate::netmc::cost::{Machine, Payers};
-use crate::netmc::load::{CLIENTS, Load};
+use crate::netmc::load::{CLIENTS, MultigetLoad};
 use crate::netmc::look::{Look, Spent};
-use crate::netmc::redis::{self, Reads, Redis};
+use crate::netmc::redis::{self, Reads, RedisProcess};
 use crate::served::Served;
 use anyhow::anyhow;
 use bench::{Coordination, Directory, Measured, Plan};
@@ -47,7 +47,7 @@ pub(crate) struct Setup {
 pub(crate) struct Stage {
     pub(crate) lab: Lab,
     pub(crate) rack: Rack,
-    redis: Vec<Redis>,
+    redis: Vec<RedisProcess>,
 }
 
 /// A keyspace that is filled.
@@ -90,7 +90,7 @@ impl Stage {
     fn start(&mut self, setup: &Setup) -> Result<(), Failure> {
         let Setup { lab, nodes, redis, .. } = setup;
         if *redis {
-            self.redis = Redis::start(*nodes, &state::directory(lab).join(REDIS))?;
+            self.redis = RedisProcess::start(*nodes, &state::directory(lab).join(REDIS))?;
         }
         self.lab.start(false, |_| ())?;
         let admin = admin(LabHost::Controller).to_string();
@@ -130,8 +130,8 @@ impl Stage {
             names: names.map_err(|error| Failure::usage(error.to_string()))?,
             values: Values::new(value.to_string().parse().expect("a number of bytes")),
         };
-        let load = Load::light(Mix::ycsb('a').expect("it is YCSB's"));
-        let plan = self.plan(Arm::Switch, &filled, &load);
+        let load = MultigetLoad::light(Mix::ycsb('a').expect("it is YCSB's"));
+        let plan = self.plan(Splitter::Switch, &filled, &load);
         bench::load(&Plan { deadline: PATIENCE, ..plan }, |_| ())?;
         self.wait_served(&filled)?;
         Ok(filled)
@@ -139,7 +139,7 @@ impl Stage {
 
     /// Waits until multigets are answered in every way: a coordinator learns of a keyspace later.
     pub(crate) fn wait_served(&self, filled: &Filled) -> Result<(), Failure> {
-        for arm in Arm::ALL {
+        for arm in Splitter::ALL {
             let mut tries = 0;
             while !self.is_served(arm, filled)? {
                 tries += 1;
@@ -152,20 +152,30 @@ impl Stage {
         Ok(())
     }
 
-    fn is_served(&self, arm: Arm, filled: &Filled) -> Result<bool, Failure> {
-        let load = Load::light("mget:2=1".parse().expect("a mix"));
+    fn is_served(&self, arm: Splitter, filled: &Filled) -> Result<bool, Failure> {
+        let load = MultigetLoad::light("mget:2=1".parse().expect("a mix"));
         let endings = self.measure(arm, filled, &load)?.summary.all.endings;
         Ok(endings.done > 0 && endings.done == endings.total())
     }
 
     /// Puts load on the rack.
-    pub(crate) fn measure(&self, arm: Arm, on: &Filled, load: &Load) -> Result<Measured, Failure> {
+    pub(crate) fn measure(
+        &self,
+        arm: Splitter,
+        on: &Filled,
+        load: &MultigetLoad,
+    ) -> Result<Measured, Failure> {
         self.lab.check()?;
         bench::measure(&self.plan(arm, on, load), |_| ())
     }
 
     /// Puts load on the rack, and looks at what it costs.
-    pub(crate) fn look(&self, arm: Arm, on: &Filled, load: &Load) -> Result<Look, Failure> {
+    pub(crate) fn look(
+        &self,
+        arm: Splitter,
+        on: &Filled,
+        load: &MultigetLoad,
+    ) -> Result<Look, Failure> {
         let payers = self.payers();
         let (served, reads) = (self.served()?, Reads::of(&self.redis)?);
         let (cost, machine, mut clock) = (payers.cost(), Machine::now(), Clock::new());
@@ -190,17 +200,17 @@ impl Stage {
         Ok(metrics.iter().map(|text| Served::of(text).work).sum())
     }
 
-    pub(crate) fn plan(&self, arm: Arm, on: &Filled, load: &Load) -> Plan {
-        let Load { mix, distribution, pace, time, piece, seed } = load.clone();
+    pub(crate) fn plan(&self, arm: Splitter, on: &Filled, load: &MultigetLoad) -> Plan {
+        let MultigetLoad { mix, distribution, pace, time, piece, seed } = load.clone();
         let Filled { keyspace, map, keys, names, values } = on.clone();
         Plan {
             services: vec![service(self.lab.state().plane)],
             passes: None,
             coordination: match arm {
-                Arm::Switch => Coordination::Switch,
-                Arm::Assisted => Coordination::Assisted(map),
-                Arm::Client => Coordination::Client(Directory::of(map)),
-                Arm::Coordinator => Coordination::Coordinators(vec![coordinator()]),
+                Splitter::Switch => Coordination::Switch,
+                Splitter::Assisted => Coordination::Assisted(map),
+                Splitter::Client => Coordination::Client(Directory::of(map)),
+                Splitter::Coordinator => Coordination::Coordinators(vec![coordinator()]),
             },
             keyspace,
             spec: Spec { mix, distribution, keys, inserts_expected: 0, shift: None },
@@ -224,7 +234,7 @@ impl Stage {
             let place = place.to_string();
             processes.iter().filter(move |it| it.place == place).map(|it| it.identity)
         };
-        let stores: Vec<Identity> = self.redis.iter().filter_map(Redis::identity).collect();
+        let stores: Vec<Identity> = self.redis.iter().filter_map(RedisProcess::identity).collect();
         Payers {
             coordinator: of(COORDINATOR).collect(),
             nodes: self.rack.nodes().flat_map(of).collect(),

@@ -1,7 +1,7 @@
 //! What stores behind the nodes are asked for: a node reads for all datagrams of a batch at once.
 
 use crate::figure::Section;
-use crate::netmc::arm::Arm;
+use crate::netmc::arm::Splitter;
 use crate::netmc::design::Point;
 use crate::netmc::look::{Look, Looks};
 use crate::paper::{Cell, Column, Table};
@@ -26,7 +26,7 @@ pub(crate) struct Stores {
 
 impl Stores {
     /// Trials of all arms.
-    pub(crate) fn add(&mut self, point: &Point, at: &str, looks: &BTreeMap<Arm, Looks>) {
+    pub(crate) fn add(&mut self, point: &Point, at: &str, looks: &BTreeMap<Splitter, Looks>) {
         for (arm, looks) in looks {
             let number = |of: fn(&Look) -> f64, digits| Cell::number(looks.median(of), digits);
             self.rows.push(vec![

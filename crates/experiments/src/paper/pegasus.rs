@@ -17,7 +17,7 @@ use std::time::Duration;
 
 /// What the experiments have in common.
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub struct PegasusSettings {
     /// Storage nodes; where it varies, the most.
     pub nodes: u16,
     /// Keys.
@@ -43,7 +43,7 @@ pub const FIGURES: [u32; 7] = [8, 9, 10, 11, 12, 13, 14];
 
 /// Why there is no such figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refusal {
+pub enum PegasusRefusal {
     /// It is none of [`FIGURES`].
     Figure,
     /// Exponents were given, and it is at one of its own.
@@ -57,19 +57,19 @@ pub enum Refusal {
 /// # Errors
 ///
 /// If it is none of [`FIGURES`], or the settings say what makes no difference to it.
-pub fn check(number: u32, settings: &Settings) -> Result<(), Refusal> {
+pub fn check(number: u32, settings: &PegasusSettings) -> Result<(), PegasusRefusal> {
     let (skewed_once, about_copies) = match number {
         8 | 9 => (false, false),
         10 | 11 | 14 => (true, false),
         12 | 13 => (false, true),
-        _ => return Err(Refusal::Figure),
+        _ => return Err(PegasusRefusal::Figure),
     };
     if skewed_once && !settings.thetas.is_empty() {
-        return Err(Refusal::Thetas(number));
+        return Err(PegasusRefusal::Thetas(number));
     }
     match settings.arms.as_slice() {
         [] | [Arm::Copies | Arm::Anywhere] => Ok(()),
-        _ if about_copies => Err(Refusal::Arms(number)),
+        _ if about_copies => Err(PegasusRefusal::Arms(number)),
         _ => Ok(()),
     }
 }
@@ -80,7 +80,11 @@ pub fn check(number: u32, settings: &Settings) -> Result<(), Refusal> {
 /// # Errors
 ///
 /// Those of [`check`].
-pub fn figure(number: u32, settings: &Settings, tell: impl FnMut(&str)) -> Result<Figure, Refusal> {
+pub fn figure(
+    number: u32,
+    settings: &PegasusSettings,
+    tell: impl FnMut(&str),
+) -> Result<Figure, PegasusRefusal> {
     check(number, settings)?;
     match number {
         8 => Ok(throughput::against_skew(settings, tell)),
@@ -90,11 +94,11 @@ pub fn figure(number: u32, settings: &Settings, tell: impl FnMut(&str)) -> Resul
         12 => Ok(throughput::against_hot_keys(settings, tell)),
         13 => Ok(throughput::against_speeds(settings, tell)),
         14 => Ok(shifts::per_interval(settings, tell)),
-        _ => Err(Refusal::Figure),
+        _ => Err(PegasusRefusal::Figure),
     }
 }
 
-impl Settings {
+impl PegasusSettings {
     /// The ways to spread load that are compared, hashing first.
     fn arms(&self) -> impl Iterator<Item = Arm> {
         let wanted = |arm: &Arm| self.arms.is_empty() || self.arms.contains(arm);
@@ -172,7 +176,7 @@ impl Settings {
     }
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for PegasusRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Figure => write!(f, "there are {FIGURES:?}"),
@@ -190,7 +194,7 @@ impl fmt::Display for Refusal {
     }
 }
 
-impl Error for Refusal {}
+impl Error for PegasusRefusal {}
 
 /// How the columns about bounds are to be read.
 const CAP_NOTE: &str = "cap: what all nodes serve together over the nodes that a request visits; \

@@ -24,7 +24,7 @@ mod user;
 pub use bounds::{Bounds, CACHED_TIMES_MAX};
 pub use finding::{Finder, Finding};
 pub use losing::Losses;
-pub use meter::{Look, STARTS_FOR, Starts};
+pub use meter::{CloseLook, STARTS_FOR, Starts};
 pub use pace::Pace;
 pub use spec::{Caches, Learning, Lookup, RackSpec};
 pub use store::{Order, Store};
@@ -39,12 +39,12 @@ use losing::RateControl;
 use machine::{Instant, Outbox, Rng};
 use meter::Meter;
 use net::{Net, Owner, SERVICE, place_of};
-use server::Server;
+use server::RackServer;
 use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
 use store::Contents;
 use switch::Pipeline;
-use user::{User, Work};
+use user::{Activity, User};
 use workload::{Arrivals, Generator, IntervalSummary, Latencies, Population, Ranking};
 
 /// How a trial went.
@@ -98,7 +98,7 @@ pub struct Rack {
     switch: Pipeline,
     cache: Option<NetCache>,
     outbox: Outbox,
-    nodes: Vec<Server>,
+    nodes: Vec<RackServer>,
     cache_nodes: Vec<CacheNode>,
     /// Whether they were told of what is popular.
     caches_filled: bool,
@@ -138,7 +138,7 @@ impl Rack {
             outbox: Outbox::default(),
             cache_nodes: (0..spec.cache_count()).map(|it| CacheNode::new(it, &spec)).collect(),
             caches_filled: false,
-            nodes: (0..spec.nodes).map(|index| Server::new(index, &spec)).collect(),
+            nodes: (0..spec.nodes).map(|index| RackServer::new(index, &spec)).collect(),
             users: (0..spec.clients()).map(|index| User::new(index, &spec, &rng)).collect(),
             rng,
             controller,
@@ -181,7 +181,7 @@ impl Rack {
         let (clients, keys) = (self.users.len(), numbers.len() as u64);
         for (index, user) in self.users.iter_mut().enumerate() {
             let keys: Vec<u64> = numbers.iter().copied().skip(index).step_by(clients).collect();
-            user.turn_to(Work::Fill(keys.into_iter()), &mut self.net.agenda, self.now);
+            user.turn_to(Activity::Fill(keys.into_iter()), &mut self.net.agenda, self.now);
         }
         let end = self.now + FILL_MAX;
         while self.meter.done < keys && self.step(end) {}
@@ -214,7 +214,13 @@ impl Rack {
     /// # Panics
     ///
     /// If the rate is not positive, or a value was read that was never written to its key.
-    pub fn run(&mut self, load: &Load, rate: f64, window: Duration, look: Option<Look>) -> Trial {
+    pub fn run(
+        &mut self,
+        load: &Load,
+        rate: f64,
+        window: Duration,
+        look: Option<CloseLook>,
+    ) -> Trial {
         self.control = None;
         self.ask(load, rate, (self.warm_up(), window), look)
     }
@@ -230,7 +236,7 @@ impl Rack {
         load: &Load,
         (losses, rate): (Losses, f64),
         (settling, window): (Duration, Duration),
-        look: Option<Look>,
+        look: Option<CloseLook>,
     ) -> Trial {
         self.control = Some(RateControl::new(losses, rate));
         self.ask(load, rate, (settling, window), look)
@@ -241,7 +247,7 @@ impl Rack {
         load: &Load,
         rate: f64,
         (settling, window): (Duration, Duration),
-        look: Option<Look>,
+        look: Option<CloseLook>,
     ) -> Trial {
         self.trials += 1;
         let rng = self.rng.fork(&format!("trial {}", self.trials));
@@ -261,7 +267,7 @@ impl Rack {
             let arrivals = Arrivals::new(share, begin, rng.fork(&format!("arrivals {index}")));
             let (generator, arrivals) = (Box::new(generator), Box::new(arrivals));
             let writes = load.even_writes.then(|| rng.fork(&format!("writes {index}")));
-            let work = Work::Load { generator, arrivals, writes, until };
+            let work = Activity::Load { generator, arrivals, writes, until };
             user.turn_to(work, &mut self.net.agenda, begin);
         }
         self.nodes.iter_mut().for_each(|server| server.served_permille = 0);
@@ -304,16 +310,16 @@ impl Rack {
     /// down their chains again and again, and those of the same keys that come next wait for them.
     pub(crate) fn come_to_rest(&mut self) {
         let end = self.now + REST_MAX;
-        while !(self.is_idle() && self.nodes.iter().all(Server::is_idle)) && self.step(end) {}
+        while !(self.is_idle() && self.nodes.iter().all(RackServer::is_idle)) && self.step(end) {}
     }
 
     fn trial(&mut self, window: Duration) -> Trial {
         let meter = std::mem::replace(&mut self.meter, Meter::idle());
         assert_eq!(meter.wrong, 0, "what was read is not what was written");
         let seconds = window.as_secs_f64();
-        let served = |server: &Server| server.served_permille as f64 / 1_000.0;
+        let served = |server: &RackServer| server.served_permille as f64 / 1_000.0;
         let nodes = self.nodes.iter().map(|server| served(server) / seconds).collect();
-        let busy = |server: &Server| served(server) / f64::from(server.rate) / seconds;
+        let busy = |server: &RackServer| served(server) / f64::from(server.rate) / seconds;
         let busy: Vec<f64> = self.nodes.iter().map(busy).collect();
         let (answered, cache_busy) = self.counted_caches(window);
         Trial {
@@ -340,7 +346,7 @@ impl Rack {
         self.now = at;
         match event {
             Event::Arrival { parcel } => self.arrive(parcel),
-            Event::Served { node } => self.with_server(node, Server::serve),
+            Event::Served { node } => self.with_server(node, RackServer::serve),
             Event::Cached { cache } => self.with_cache(cache, CacheNode::serve),
             Event::Request { client } => self.with_user(client, |user, now, contents, rest| {
                 user.request(now, contents, rest.0, &mut rest.1.agenda);
@@ -348,7 +354,7 @@ impl Rack {
             Event::Wake(Unit::Client(client)) => {
                 self.with_user(client, |user, now, _, _| user.wake(now));
             }
-            Event::Wake(Unit::Node(node)) => self.with_server(node, Server::wake),
+            Event::Wake(Unit::Node(node)) => self.with_server(node, RackServer::wake),
             Event::Wake(Unit::Cache(cache)) => {
                 self.with_cache(cache, |cache, now, net, _| cache.wake(now, net));
             }
@@ -419,7 +425,7 @@ impl Rack {
     fn with_server(
         &mut self,
         node: u16,
-        what: impl FnOnce(&mut Server, Instant, &mut Net, &Meter),
+        what: impl FnOnce(&mut RackServer, Instant, &mut Net, &Meter),
     ) {
         let server = self.nodes.get_mut(usize::from(node)).expect("nodes are not taken away");
         what(server, self.now, &mut self.net, &self.meter);

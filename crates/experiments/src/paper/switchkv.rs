@@ -21,7 +21,7 @@ use system::System;
 
 /// What the experiments have in common.
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub struct SwitchKvSettings {
     /// Storage nodes; where their number varies, the most.
     pub nodes: u16,
     /// Keys that clients ask for. The most popular of them are stored.
@@ -45,7 +45,7 @@ pub const FIGURES: [u32; 11] = [9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19];
 
 /// Why there is no such figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refusal {
+pub enum SwitchKvRefusal {
     /// It is none of [`FIGURES`].
     Figure,
     /// Exponents were given, and it is at one of its own.
@@ -59,15 +59,15 @@ pub enum Refusal {
 /// # Errors
 ///
 /// If it is none of [`FIGURES`], or the settings say what makes no difference to it.
-pub fn check(number: u32, settings: &Settings) -> Result<(), Refusal> {
+pub fn check(number: u32, settings: &SwitchKvSettings) -> Result<(), SwitchKvRefusal> {
     if !FIGURES.contains(&number) {
-        return Err(Refusal::Figure);
+        return Err(SwitchKvRefusal::Figure);
     }
     if !settings.thetas.is_empty() && !matches!(number, 9 | 10) {
-        return Err(Refusal::Thetas(number));
+        return Err(SwitchKvRefusal::Thetas(number));
     }
     if settings.rules_per_s.is_some() && !matches!(number, 16..=19) {
-        return Err(Refusal::Rules(number));
+        return Err(SwitchKvRefusal::Rules(number));
     }
     Ok(())
 }
@@ -78,7 +78,11 @@ pub fn check(number: u32, settings: &Settings) -> Result<(), Refusal> {
 /// # Errors
 ///
 /// As [`check`].
-pub fn figure(number: u32, settings: &Settings, tell: impl FnMut(&str)) -> Result<Figure, Refusal> {
+pub fn figure(
+    number: u32,
+    settings: &SwitchKvSettings,
+    tell: impl FnMut(&str),
+) -> Result<Figure, SwitchKvRefusal> {
     check(number, settings)?;
     Ok(match number {
         9 => nodes::figure(settings, tell),
@@ -92,11 +96,11 @@ pub fn figure(number: u32, settings: &Settings, tell: impl FnMut(&str)) -> Resul
         17 => updates::random(settings, tell),
         18 => updates::rule_buffer(settings, tell),
         19 => updates::against_rate(settings, tell),
-        _ => return Err(Refusal::Figure),
+        _ => return Err(SwitchKvRefusal::Figure),
     })
 }
 
-impl Settings {
+impl SwitchKvSettings {
     /// The popularities on the skew axes.
     fn skews(&self) -> Vec<(f64, Skew)> {
         let thetas = if self.thetas.is_empty() { &THETAS[..] } else { &self.thetas[..] };
@@ -185,7 +189,7 @@ const STORED: u64 = 200_000;
 /// What the cache serves, in requests of a node (section 4.3).
 const CACHE_TIMES: u32 = 100;
 
-impl fmt::Display for Refusal {
+impl fmt::Display for SwitchKvRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Figure => write!(f, "there are {FIGURES:?}"),
@@ -201,4 +205,4 @@ impl fmt::Display for Refusal {
     }
 }
 
-impl Error for Refusal {}
+impl Error for SwitchKvRefusal {}

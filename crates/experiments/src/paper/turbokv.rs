@@ -22,7 +22,7 @@ use std::time::Duration;
 
 /// What the experiments have in common.
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub struct TurboKvSettings {
     /// Storage nodes.
     pub nodes: u16,
     /// Keys.
@@ -66,7 +66,7 @@ pub const TABLES: [u32; 2] = [1, 2];
 
 /// Why there is no such figure or table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refusal {
+pub enum TurboKvRefusal {
     /// It is none of [`FIGURES`] or [`TABLES`].
     Exhibit,
     /// More exponents were given than it has use for.
@@ -98,9 +98,9 @@ pub const SCAN_KEYS_MAX: u64 = 1_000;
 /// Those of [`check`].
 pub fn make(
     exhibit: Exhibit,
-    settings: &Settings,
+    settings: &TurboKvSettings,
     tell: impl FnMut(&str),
-) -> Result<Figure, Refusal> {
+) -> Result<Figure, TurboKvRefusal> {
     check(exhibit, settings)?;
     Ok(match exhibit {
         Exhibit::Figure(14) => latency::figure(settings, UNIFORM, tell),
@@ -117,15 +117,15 @@ pub fn make(
 /// # Errors
 ///
 /// If there is none of this number, or the settings say what makes no difference to it.
-pub fn check(exhibit: Exhibit, settings: &Settings) -> Result<(), Refusal> {
+pub fn check(exhibit: Exhibit, settings: &TurboKvSettings) -> Result<(), TurboKvRefusal> {
     match exhibit {
         Exhibit::Figure(13) => Ok(()),
         Exhibit::Figure(14 | 15) | Exhibit::Table(1 | 2) if settings.thetas.is_empty() => Ok(()),
-        Exhibit::Figure(14 | 15) | Exhibit::Table(1 | 2) => Err(Refusal::Thetas(exhibit)),
-        Exhibit::Migration if settings.thetas.len() > 1 => Err(Refusal::Thetas(exhibit)),
-        Exhibit::Migration if !settings.finders.is_empty() => Err(Refusal::Finders(exhibit)),
+        Exhibit::Figure(14 | 15) | Exhibit::Table(1 | 2) => Err(TurboKvRefusal::Thetas(exhibit)),
+        Exhibit::Migration if settings.thetas.len() > 1 => Err(TurboKvRefusal::Thetas(exhibit)),
+        Exhibit::Migration if !settings.finders.is_empty() => Err(TurboKvRefusal::Finders(exhibit)),
         Exhibit::Migration => Ok(()),
-        Exhibit::Figure(_) | Exhibit::Table(_) => Err(Refusal::Exhibit),
+        Exhibit::Figure(_) | Exhibit::Table(_) => Err(TurboKvRefusal::Exhibit),
     }
 }
 
@@ -159,7 +159,7 @@ impl Exhibit {
     }
 }
 
-impl Settings {
+impl TurboKvSettings {
     /// Those that are compared.
     fn finders(&self) -> impl Iterator<Item = Finder> {
         let wanted = |by: &Finder| self.finders.is_empty() || self.finders.contains(by);
@@ -256,7 +256,7 @@ impl fmt::Display for Exhibit {
     }
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for TurboKvRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Exhibit => {
@@ -273,4 +273,4 @@ impl fmt::Display for Refusal {
     }
 }
 
-impl Error for Refusal {}
+impl Error for TurboKvRefusal {}

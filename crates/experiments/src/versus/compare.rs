@@ -5,8 +5,8 @@ use super::connection::Target;
 use super::keyway::{Engine, KEYSPACE, Keyway, Shape};
 use super::load::{RivalLoad, can_send};
 use super::process::own_cpu;
-use super::redis::Redis;
-use super::work::Work;
+use super::redis::RedisCluster;
+use super::work::WorkDone;
 use super::{Size, Versus};
 use anyhow::Context;
 use bench::{Coordination, Pace, Plan, Progress};
@@ -120,7 +120,7 @@ impl Row {
 
 /// Both sides, and how they are reached.
 struct Field {
-    redis: Redis,
+    redis: RedisCluster,
     keyway: Keyway,
     cluster: RivalLoad,
     nutcracker: Option<RivalLoad>,
@@ -159,7 +159,7 @@ impl Versus {
         let (replicas, engine) = (1, Engine::Memory);
         let shape = Shape { nodes, partitions, replicas, engine, limited: true };
         let keyway = Keyway::start(directory.path(), shape)?;
-        let redis = Redis::start(directory.path(), nodes)?;
+        let redis = RedisCluster::start(directory.path(), nodes)?;
         let plan = plan(vec![keyway.service], KEYSPACE)?;
         can_send(&plan)?;
         let open = |target| RivalLoad::open(&target, plan.threads, CONNECTIONS, plan.deadline);
@@ -348,7 +348,7 @@ impl Field {
         Ok(load.measure(plan)?)
     }
 
-    fn work(&self, way: Way) -> Result<Work, Failure> {
+    fn work(&self, way: Way) -> Result<WorkDone, Failure> {
         Ok(match way {
             Way::RedisCluster | Way::Nutcracker => self.redis.work()?,
             Way::Keyway | Way::KeywayAssisted => self.keyway.work(false)?,

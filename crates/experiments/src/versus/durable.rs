@@ -44,7 +44,7 @@ const MIXED: [&str; 2] = ["get=0.95,put=0.05", "get=0.5,put=0.5"];
 /// Whose servers are asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub(super) enum Arm {
+pub(super) enum Contender {
     Keyway,
     Memory,
     Etcd,
@@ -52,7 +52,7 @@ pub(super) enum Arm {
     Redis,
 }
 
-impl Arm {
+impl Contender {
     fn name(self) -> &'static str {
         match self {
             Self::Keyway => "keyway",
@@ -65,7 +65,7 @@ impl Arm {
 
 /// A side under load. Its servers run until it is dropped.
 struct Side {
-    arm: Arm,
+    arm: Contender,
     plan: Plan,
     servers: Servers,
 }
@@ -80,7 +80,7 @@ enum Servers {
 #[derive(Clone, Debug, Serialize)]
 struct Row {
     mix: String,
-    arm: Arm,
+    arm: Contender,
     /// Requests in flight, or a rate at which they are sent.
     pace: Pace,
     kind: OpKind,
@@ -95,7 +95,7 @@ struct Row {
 
 /// Compares Keyway with this one, under this load or under all.
 pub(super) fn compare(
-    rival: Arm,
+    rival: Contender,
     json: bool,
     partitions: u32,
     load: Option<(Mix, Distribution)>,
@@ -110,13 +110,13 @@ pub(super) fn compare(
         let distribution = load.as_ref().map_or(Distribution::Uniform, |(_, keys)| *keys);
         Ok(Plan { spec: Spec { distribution, ..plan.spec.clone() }, ..plan })
     };
-    let keyway = start_keyway(&at.join("durable"), Arm::Keyway, partitions, plan)?;
+    let keyway = start_keyway(&at.join("durable"), Contender::Keyway, partitions, plan)?;
     can_send(&keyway.plan)?;
     let other = match rival {
-        Arm::Keyway | Arm::Memory => {
-            start_keyway(&at.join("memory"), Arm::Memory, partitions, plan)?
+        Contender::Keyway | Contender::Memory => {
+            start_keyway(&at.join("memory"), Contender::Memory, partitions, plan)?
         }
-        Arm::Etcd | Arm::Redis => start_rival(at, rival, keyway.plan.clone())?,
+        Contender::Etcd | Contender::Redis => start_rival(at, rival, keyway.plan.clone())?,
     };
     let sides = [keyway, other];
     let text = parameters(&sides, at, sync);
@@ -129,10 +129,10 @@ pub(super) fn compare(
     for (mix, in_flight) in mixes.iter().flat_map(|mix| IN_FLIGHT.map(|count| (mix, count))) {
         rows.extend(rounds(&sides, mix, Pace::Closed(in_flight))?);
     }
-    if rival == Arm::Memory {
+    if rival == Contender::Memory {
         for mix in MIXED.map(parse) {
             let closed = rounds(&sides, &mix, Pace::Closed(MIXED_IN_FLIGHT))?;
-            let durable = closed.iter().find(|row| row.arm == Arm::Keyway);
+            let durable = closed.iter().find(|row| row.arm == Contender::Keyway);
             let rate = durable.map_or(0.0, |row| (row.per_second * EQUAL_RATE).max(1.0));
             rows.extend(closed);
             rows.extend(rounds(&sides, &mix, Pace::Open(rate))?);
@@ -168,12 +168,12 @@ fn time_of_sync(directory: &Path) -> anyhow::Result<Duration> {
 
 fn start_keyway(
     directory: &Path,
-    arm: Arm,
+    arm: Contender,
     partitions: u32,
     plan: impl Fn(Vec<SocketAddr>, &str) -> Result<Plan, Failure>,
 ) -> Result<Side, Failure> {
     std::fs::create_dir(directory).context("no directory for servers")?;
-    let engine = if arm == Arm::Memory { Engine::Memory } else { Engine::Durable };
+    let engine = if arm == Contender::Memory { Engine::Memory } else { Engine::Durable };
     let (nodes, replicas) = (COPIES.into(), COPIES);
     let shape = Shape { nodes, partitions, replicas, engine, limited: false };
     let cluster = Keyway::start(directory, shape)?;
@@ -181,12 +181,12 @@ fn start_keyway(
     Ok(Side { arm, plan, servers: Servers::Keyway { _cluster: cluster } })
 }
 
-fn start_rival(directory: &Path, arm: Arm, plan: Plan) -> Result<Side, Failure> {
+fn start_rival(directory: &Path, arm: Contender, plan: Plan) -> Result<Side, Failure> {
     // WAIT holds up its connection.
     let most = IN_FLIGHT.into_iter().max().unwrap_or(1).div_ceil(plan.threads);
     let open =
         |target, connections| RivalLoad::open(&target, plan.threads, connections, plan.deadline);
-    let servers = if arm == Arm::Etcd {
+    let servers = if arm == Contender::Etcd {
         let members = Etcd::start(directory)?;
         let load = open(Target::Etcd(members.leader), ETCD_CONNECTIONS)?;
         Servers::Etcd { load, _members: members }
@@ -267,7 +267,7 @@ fn rounds(sides: &[Side; 2], mix: &Mix, pace: Pace) -> Result<Vec<Row>, Failure>
                 pace,
                 kind,
                 per_second: per_second(done),
-                over_rival: (side.arm == Arm::Keyway).then_some(ratio),
+                over_rival: (side.arm == Contender::Keyway).then_some(ratio),
                 p50_us: latency(|it| it.p50_us),
                 p99_us: latency(|it| it.p99_us),
                 p999_us: latency(|it| it.p999_us),

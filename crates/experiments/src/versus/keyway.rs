@@ -1,8 +1,8 @@
 //! A Keyway cluster of processes: nodes that can be limited, and a switch, a controller and a
 //! gateway that are not.
 
-use super::process::{Process, Server};
-use super::work::{LOOK_AGAIN, Work, free_addresses, wait};
+use super::process::{Process, ServerProcess};
+use super::work::{LOOK_AGAIN, WorkDone, free_addresses, wait};
 use crate::served::Served;
 use anyhow::{Context, Result, anyhow};
 use console::admin::{self, Admin};
@@ -14,7 +14,7 @@ use std::time::Duration;
 /// A cluster that runs until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Keyway {
-    nodes: Vec<Server>,
+    nodes: Vec<ServerProcess>,
     node_admins: Vec<SocketAddr>,
     /// Switch and controller.
     rack: Vec<Process>,
@@ -87,7 +87,7 @@ impl Keyway {
         let start = |id: u16| {
             let arguments = role(&["node", "--id", &id.to_string()]);
             let group = limited.then(|| format!("keyway-{id}"));
-            Server::start(&program, &arguments, directory, group.as_deref())
+            ServerProcess::start(&program, &arguments, directory, group.as_deref())
         };
         let nodes = (1..=count).map(start).collect::<Result<Vec<_>>>()?;
         let roles = [role(&["switch"]), role(&["controller"])];
@@ -113,7 +113,7 @@ impl Keyway {
     }
 
     /// What was done so far; with or without the gateway between.
-    pub(crate) fn work(&self, through_gateway: bool) -> Result<Work> {
+    pub(crate) fn work(&self, through_gateway: bool) -> Result<WorkDone> {
         let metrics = admin::metrics(self.node_admins.iter().copied(), ANSWER_WAIT)
             .map_err(|why| anyhow!(why.message()))?;
         let gateway = through_gateway.then_some(&self.gateway);
@@ -121,8 +121,8 @@ impl Keyway {
         for process in self.rack.iter().chain(gateway) {
             between += process.cpu()?;
         }
-        let nodes = self.nodes.iter().map(Server::cpu).sum::<Result<Duration>>()?;
+        let nodes = self.nodes.iter().map(ServerProcess::cpu).sum::<Result<Duration>>()?;
         let served = metrics.iter().map(|text| Served::of(text).work).collect();
-        Ok(Work { served, nodes, between })
+        Ok(WorkDone { served, nodes, between })
     }
 }

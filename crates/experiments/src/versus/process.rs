@@ -39,13 +39,13 @@ impl Process {
 
 /// A process that may have a limit of its own.
 #[derive(Debug)]
-pub(crate) struct Server {
+pub(crate) struct ServerProcess {
     // Dropped first: a group with processes cannot be removed.
     process: Process,
     group: Option<Group>,
 }
 
-impl Server {
+impl ServerProcess {
     /// Starts a program, without a limit yet, in a control group of this name if it is to have one.
     pub(crate) fn start(
         program: &str,

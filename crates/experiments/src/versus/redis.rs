@@ -1,7 +1,7 @@
 //! A Redis Cluster of masters, and nutcracker before the same servers.
 
-use super::process::{Process, Server};
-use super::work::{Work, free_addresses, wait};
+use super::process::{Process, ServerProcess};
+use super::work::{WorkDone, free_addresses, wait};
 use anyhow::{Context, Result};
 use console::note;
 use redis::Connection;
@@ -12,8 +12,8 @@ use std::time::Duration;
 
 /// Servers that run until this is dropped.
 #[derive(Debug)]
-pub(crate) struct Redis {
-    nodes: Vec<Server>,
+pub(crate) struct RedisCluster {
+    nodes: Vec<ServerProcess>,
     /// Where the servers listen.
     pub(crate) addresses: Vec<SocketAddr>,
     nutcracker: Option<(Process, SocketAddr)>,
@@ -25,7 +25,7 @@ const SLOTS: usize = 16_384;
 /// A server that has had its share waits; others must not take it for dead.
 const NODE_TIMEOUT_MS: &str = "60000";
 
-impl Redis {
+impl RedisCluster {
     /// Starts a cluster of so many masters: a power of two. Slots go around the servers, so that
     /// CRC-16 modulo their number finds the server of a key, for nutcracker too.
     pub(crate) fn start(directory: &Path, count: u16) -> Result<Self> {
@@ -58,18 +58,18 @@ impl Redis {
     }
 
     /// What was done so far.
-    pub(crate) fn work(&self) -> Result<Work> {
-        let nodes = self.nodes.iter().map(Server::cpu).sum::<Result<Duration>>()?;
+    pub(crate) fn work(&self) -> Result<WorkDone> {
+        let nodes = self.nodes.iter().map(ServerProcess::cpu).sum::<Result<Duration>>()?;
         let between = match &self.nutcracker {
             Some((process, _)) => process.cpu()?,
             None => Duration::ZERO,
         };
         let served = self.addresses.iter().map(served).collect::<Result<Vec<u64>>>()?;
-        Ok(Work { served, nodes, between })
+        Ok(WorkDone { served, nodes, between })
     }
 }
 
-fn start(directory: &Path, index: usize, at: SocketAddr, bus: SocketAddr) -> Result<Server> {
+fn start(directory: &Path, index: usize, at: SocketAddr, bus: SocketAddr) -> Result<ServerProcess> {
     let (port, bus) = (at.port().to_string(), bus.port().to_string());
     let (home, nodes) = (directory.display().to_string(), format!("redis-{index}.conf"));
     let arguments = [
@@ -86,7 +86,7 @@ fn start(directory: &Path, index: usize, at: SocketAddr, bus: SocketAddr) -> Res
         ["--loglevel", "warning"],
     ];
     let arguments: Vec<String> = arguments.iter().flatten().map(|it| (*it).to_owned()).collect();
-    Server::start("redis-server", &arguments, directory, Some(&format!("redis-{index}")))
+    ServerProcess::start("redis-server", &arguments, directory, Some(&format!("redis-{index}")))
         .context(INSTALL_REDIS)
 }
 

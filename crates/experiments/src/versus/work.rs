@@ -6,7 +6,7 @@ use std::time::Duration;
 
 /// What servers have done so far.
 #[derive(Clone, Debug)]
-pub(crate) struct Work {
+pub(crate) struct WorkDone {
     /// Requests that each node has served.
     pub(crate) served: Vec<u64>,
     /// Processor time of all nodes.
@@ -15,7 +15,7 @@ pub(crate) struct Work {
     pub(crate) between: Duration,
 }
 
-impl Work {
+impl WorkDone {
     /// What was done since an earlier look.
     pub(crate) fn since(&self, before: &Self) -> Self {
         let served = self.served.iter().zip(&before.served);
@@ -69,7 +69,7 @@ pub(super) fn free_addresses(count: usize) -> Result<Vec<SocketAddr>> {
 
 #[test]
 fn the_busiest_node_is_set_against_the_mean_of_what_was_served_since() {
-    let work = |served: &[u64]| Work {
+    let work = |served: &[u64]| WorkDone {
         served: served.to_vec(),
         nodes: Duration::ZERO,
         between: Duration::ZERO,

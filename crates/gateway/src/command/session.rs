@@ -6,7 +6,7 @@ pub(super) mod table;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Session {
     /// ACL, of which only subcommands do something.
-    Acl(Acl),
+    Acl(AclCommand),
     /// AUTH.
     Auth,
     /// READONLY, READWRITE and ASKING, which say where a command may be carried out.
@@ -14,7 +14,7 @@ pub enum Session {
     /// CLIENT.
     Client(Client),
     /// CLUSTER.
-    Cluster(Cluster),
+    Cluster(ClusterCommand),
     /// COMMAND.
     Command(Command),
     /// CONFIG.
@@ -32,7 +32,7 @@ pub enum Session {
     /// The HELP of a command with subcommands.
     Help,
     /// HOTKEYS.
-    HotKeys(HotKeys),
+    HotKeys(HotKeysCommand),
     /// INFO.
     Info,
     /// LATENCY.
@@ -74,7 +74,7 @@ pub enum Transaction {
 
 /// Subcommands of ACL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Acl {
+pub enum AclCommand {
     /// ACL CAT.
     Cat,
     /// ACL GETUSER.
@@ -120,7 +120,7 @@ pub enum Client {
 
 /// Subcommands of CLUSTER.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cluster {
+pub enum ClusterCommand {
     /// CLUSTER INFO.
     Info,
     /// CLUSTER KEYSLOT.
@@ -165,7 +165,7 @@ pub enum Config {
 
 /// Subcommands of HOTKEYS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum HotKeys {
+pub enum HotKeysCommand {
     /// HOTKEYS GET.
     Get,
     /// HOTKEYS RESET.

@@ -17,7 +17,7 @@ pub(super) struct Call {
 }
 
 /// What came of a command.
-pub(super) struct Ended {
+pub(super) struct Completion {
     pub(super) reply: Reply,
     /// What a GET tells of its key.
     pub(super) seen: Seen,
@@ -25,13 +25,13 @@ pub(super) struct Ended {
     pub(super) watched: Option<Watched>,
 }
 
-impl From<Reply> for Ended {
+impl From<Reply> for Completion {
     fn from(reply: Reply) -> Self {
         Self { reply, seen: Seen::Nothing, watched: None }
     }
 }
 
-impl From<(Reply, Seen)> for Ended {
+impl From<(Reply, Seen)> for Completion {
     fn from((reply, seen): (Reply, Seen)) -> Self {
         Self { reply, seen, watched: None }
     }
@@ -46,30 +46,30 @@ pub(super) struct Slot {
 /// How far it is.
 pub(super) enum Stage {
     /// Its turn has not come. If it is the SET of a long value, that has come already.
-    Waits(Work, Option<Box<Result<Incoming, Reply>>>),
+    Waits(KeyedCall, Option<Box<Result<Incoming, Reply>>>),
     /// One request is enough, which is begun together with those of others.
-    Planned(Work, Plan),
+    Planned(KeyedCall, Plan),
     /// That request is on its way.
-    Asked(Work, Plan),
+    Asked(KeyedCall, Plan),
     /// A future carries it out.
     Runs,
-    Ended(Ended),
+    Ended(Completion),
 }
 
 /// What is to be done for a command about keys.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Work {
+pub(super) struct KeyedCall {
     pub(super) command: Keyed,
     /// Whether a GET may be answered with a value that streams: no other GET overlaps with it.
     pub(super) streams: bool,
 }
 
 /// What a future has made of the command with that number; and its arguments, if it had them.
-pub(super) type Done = (u64, Option<Vec<Bytes>>, Ended);
+pub(super) type Done = (u64, Option<Vec<Bytes>>, Completion);
 
 /// Calls of one command that took equally long and are not counted yet: of a pipeline many do.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Tally {
+pub(super) struct CallTally {
     pub(super) number: usize,
     pub(super) micros: u64,
     pub(super) count: u64,

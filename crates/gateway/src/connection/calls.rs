@@ -5,7 +5,7 @@
 //! back together is taken together. The others have a future each.
 
 use super::Connection;
-use super::call::{Call, Ended, Slot, Stage, Work};
+use super::call::{Call, Completion, KeyedCall, Slot, Stage};
 use super::overlap::{Kind, Overlap, UnderWay, Verdict};
 use crate::Reply;
 use crate::command::Keyed;
@@ -35,7 +35,7 @@ impl Connection {
         };
         let incoming = self.incoming.take().map(Box::new);
         let (place, waits) = self.under_way.push(key.unwrap_or_default(), kind);
-        let work = Work { command, streams: !matches!(place, Overlap::Beside(_)) };
+        let work = KeyedCall { command, streams: !matches!(place, Overlap::Beside(_)) };
         let number = self.add(call, Stage::Waits(work, incoming));
         if !waits {
             self.begin(number, None);
@@ -46,7 +46,7 @@ impl Connection {
     pub(super) fn run_alone(
         &mut self,
         call: Call,
-        run: impl Future<Output = Ended> + Send + 'static,
+        run: impl Future<Output = Completion> + Send + 'static,
     ) {
         self.alone = true;
         self.under_way.push(Bytes::new(), Kind::Other);
@@ -91,7 +91,7 @@ impl Connection {
     }
 
     /// A command was carried out, and with it those that it carries.
-    fn note_end(&mut self, number: u64, ended: Ended) {
+    fn note_end(&mut self, number: u64, ended: Completion) {
         let Some(began) = self.slot(number).map(|slot| slot.call.began) else { return };
         for carried in self.under_way.take_carried(number) {
             if let Some(slot) = self.slot(carried) {
@@ -105,14 +105,19 @@ impl Connection {
     }
 
     /// Has a future carry a command out.
-    fn spawn(&mut self, number: u64, work: Work, incoming: Option<Box<Result<Incoming, Reply>>>) {
+    fn spawn(
+        &mut self,
+        number: u64,
+        work: KeyedCall,
+        incoming: Option<Box<Result<Incoming, Reply>>>,
+    ) {
         let store = Arc::clone(&self.store);
         let Some(slot) = self.slot(number) else { return };
         slot.stage = Stage::Runs;
         let args = mem::take(&mut slot.call.args);
         self.running.push(Box::pin(async move {
             let ended = match (work, incoming.map(|incoming| *incoming)) {
-                (Work { command: Keyed::Get, streams }, _) => {
+                (KeyedCall { command: Keyed::Get, streams }, _) => {
                     let key = args.get(1).expect("a GET has a key");
                     store.get_and_tell(key, streams).await.into()
                 }
@@ -226,10 +231,10 @@ impl Connection {
     }
 
     /// What was under way first is done.
-    fn finish(&mut self, call: Call, mut ended: Ended) {
+    fn finish(&mut self, call: Call, mut ended: Completion) {
         if self.under_way.finish(&mut ended.reply, ended.seen) == Verdict::Again {
             self.slots.push_front(Slot { call, stage: Stage::Runs });
-            let work = Work { command: Keyed::Get, streams: true };
+            let work = KeyedCall { command: Keyed::Get, streams: true };
             return self.spawn(self.under_way.first(), work, None);
         }
         while let Some((number, known)) = self.under_way.next_turn() {

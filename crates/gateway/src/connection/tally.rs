@@ -1,7 +1,7 @@
 //! What is counted and noted of commands that were carried out.
 
 use super::Connection;
-use super::call::{Call, Tally};
+use super::call::{Call, CallTally};
 use super::held::held_by;
 use crate::Reply;
 use crate::command::{self, Run};
@@ -23,7 +23,7 @@ impl Connection {
         if error.is_some() || (self.tally.number, self.tally.micros) != (call.number, micros) {
             self.count_calls();
         }
-        self.tally = Tally { number: call.number, micros, count: self.tally.count + 1 };
+        self.tally = CallTally { number: call.number, micros, count: self.tally.count + 1 };
         if let Some(Run::Keyed(command)) = command::numbered().get(call.number).map(|it| it.run) {
             self.lookups.add(Lookups::of(command, &call.args, reply));
         }
@@ -38,7 +38,7 @@ impl Connection {
     /// Counts the calls, and lookups, that are not counted yet: before anybody can have read their
     /// replies.
     pub(super) fn count_calls(&mut self) {
-        let Tally { number, micros, count } = std::mem::take(&mut self.tally);
+        let CallTally { number, micros, count } = std::mem::take(&mut self.tally);
         if count > 0 {
             self.shared.stats.note_calls(number, micros, count);
             self.shared.stats.note_lookups(std::mem::take(&mut self.lookups));

@@ -2,14 +2,15 @@
 
 use super::Connection;
 use super::bracket::{Bracket, Queue, WATCHED_MAX};
-use super::call::{Call, Ended};
+use super::call::{Call, Completion};
 use crate::Reply;
 use crate::command::{
-    Client, Config, Found, HotKeys, Keys, Latency, Run, Script, Session, Slowlog, Transaction,
+    Client, Config, Found, HotKeysCommand, Keys, Latency, Run, Script, Session, Slowlog,
+    Transaction,
 };
 use crate::lookups::Lookups;
 use crate::multi::Multi;
-use crate::session::Answer;
+use crate::session::Response;
 use crate::shared::Shared;
 use crate::store::{self, Queued, Ran, Store, Undone, Watched};
 use bytes::Bytes;
@@ -63,7 +64,7 @@ fn only_tells(command: Session) -> bool {
         | Session::Echo
         | Session::FunctionFlush
         | Session::Help
-        | Session::HotKeys(HotKeys::Get)
+        | Session::HotKeys(HotKeysCommand::Get)
         | Session::Info
         | Session::Latency(Latency::Histogram | Latency::Latest)
         | Session::Ping
@@ -201,8 +202,8 @@ impl Connection {
                 Run::Keyed(command) => Slot::Keyed((command, args)),
                 Run::Session(Session::Transaction(_)) => ready(Reply::OK),
                 Run::Session(command) => match self.peer.run(&self.shared, command, &args) {
-                    Answer::Now(reply) | Answer::Last(reply) => ready(reply),
-                    Answer::Later(reply) => Slot::Later(reply),
+                    Response::Now(reply) | Response::Last(reply) => ready(reply),
+                    Response::Later(reply) => Slot::Later(reply),
                 },
             };
             slots.push((found.number, slot));
@@ -214,7 +215,7 @@ impl Connection {
         let (store, args) = (Arc::clone(&self.store), call.args.clone());
         self.run_alone(call, async move {
             match store.watch(args.get(1..).unwrap_or_default()).await {
-                Ok(watched) => Ended { watched: Some(watched), ..Ended::from(Reply::OK) },
+                Ok(watched) => Completion { watched: Some(watched), ..Completion::from(Reply::OK) },
                 Err(error) => error.into(),
             }
         });

@@ -14,18 +14,18 @@ const PART: usize = size_of::<Reply>();
 
 /// What is left for a reply.
 #[derive(Debug)]
-pub(super) struct Budget {
+pub(super) struct ReplyBudget {
     bytes: usize,
     depth: usize,
 }
 
-impl Default for Budget {
+impl Default for ReplyBudget {
     fn default() -> Self {
         Self { bytes: REPLY_MAX, depth: DEPTH_MAX }
     }
 }
 
-impl Budget {
+impl ReplyBudget {
     fn take(&mut self, bytes: usize) -> Result<(), Reply> {
         let left = self.bytes.checked_sub(bytes.saturating_add(PART));
         self.bytes = left.ok_or_else(|| {
@@ -108,7 +108,11 @@ fn list(lua: &Lua, items: impl IntoIterator<Item = Reply>, resp3: bool) -> mlua:
 /// # Errors
 ///
 /// The reply, if that is too long or too deep.
-pub(super) fn to_reply(value: &Value, resp3: bool, budget: &mut Budget) -> Result<Reply, Reply> {
+pub(super) fn to_reply(
+    value: &Value,
+    resp3: bool,
+    budget: &mut ReplyBudget,
+) -> Result<Reply, Reply> {
     budget.take(0)?;
     match value {
         Value::Boolean(is) if resp3 => Ok(Reply::Boolean(*is)),
@@ -125,7 +129,7 @@ pub(super) fn to_reply(value: &Value, resp3: bool, budget: &mut Budget) -> Resul
     }
 }
 
-fn of_table(table: &Table, resp3: bool, budget: &mut Budget) -> Result<Reply, Reply> {
+fn of_table(table: &Table, resp3: bool, budget: &mut ReplyBudget) -> Result<Reply, Reply> {
     let field = |name: &str| table.raw_get::<Value>(name).unwrap_or(Value::Nil);
     let text = |value: &Value| match value {
         Value::String(_) | Value::Integer(_) | Value::Number(_) => bytes_of(value),

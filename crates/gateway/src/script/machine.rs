@@ -1,7 +1,7 @@
 //! One interpreter, which runs one script after the other. Nothing of one is left to the next: each
 //! has globals of its own, with copies of all libraries.
 
-use super::convert::{self, Budget};
+use super::convert::{self, ReplyBudget};
 use super::given::{Ended, Given};
 use super::raised::{Raised, syntax};
 use super::source::Source;
@@ -97,7 +97,7 @@ impl Machine {
         let ended = match (self.state.end(), result) {
             (Some(why), _) => Ended::Over(named(why, &source.sha)),
             (None, Ok((true, value))) => {
-                let reply = convert::to_reply(&value, resp3, &mut Budget::default());
+                let reply = convert::to_reply(&value, resp3, &mut ReplyBudget::default());
                 Ended::Done(reply.unwrap_or_else(|error| named(error, &source.sha)))
             }
             // What was raised has gone through `handle`, if there was memory left for that.

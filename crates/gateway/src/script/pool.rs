@@ -109,7 +109,7 @@ impl Scripts {
         let stop = Arc::new(Stop::default());
         let number = self.begun.fetch_add(1, Ordering::Relaxed);
         lock(&self.under_way).insert(number, Arc::clone(&stop));
-        let _place = Place { scripts: self, number };
+        let _place = RunningScript { scripts: self, number };
         let (sender, ended) = oneshot::channel();
         self.send(Job::Run(given, stop, self.time_max(), sender));
         ended.await.unwrap_or(Ended::Over(NO_THREAD))
@@ -134,12 +134,12 @@ impl Scripts {
 }
 
 /// A script's place among those that are under way.
-struct Place<'a> {
+struct RunningScript<'a> {
     scripts: &'a Scripts,
     number: u64,
 }
 
-impl Drop for Place<'_> {
+impl Drop for RunningScript<'_> {
     fn drop(&mut self) {
         if let Some(stop) = lock(&self.scripts.under_way).remove(&self.number) {
             stop.leave();

@@ -1,7 +1,7 @@
 //! CLIENT: what connections know and do of each other.
 
 use super::handshake::{set_info, told_name};
-use super::words::{Answer, NOT_AN_INTEGER, Peer, Replies, SYNTAX, arg, error, integer, quoted};
+use super::words::{NOT_AN_INTEGER, Peer, Replies, Response, SYNTAX, arg, error, integer, quoted};
 use crate::Reply;
 use crate::clients::Entry;
 use crate::command::{Client, numbered};
@@ -18,7 +18,7 @@ impl Peer {
         shared: &Arc<Shared>,
         command: Client,
         args: &[Bytes],
-    ) -> Answer {
+    ) -> Response {
         match command {
             Client::GetName => {
                 let name = self.entry.told().name.clone();
@@ -66,7 +66,7 @@ impl Peer {
     }
 
     /// Ends connections; the own one only after the reply.
-    fn kill(&self, shared: &Shared, args: &[Bytes]) -> Answer {
+    fn kill(&self, shared: &Shared, args: &[Bytes]) -> Response {
         let (whom, old) = match args {
             [_, _, address] => {
                 let address = quoted(address);
@@ -95,7 +95,7 @@ impl Peer {
             (true, _) => Reply::OK,
             (false, _) => Reply::Integer(killed),
         };
-        if own { Answer::Last(reply) } else { reply.into() }
+        if own { Response::Last(reply) } else { reply.into() }
     }
 }
 

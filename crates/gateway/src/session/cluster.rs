@@ -2,7 +2,7 @@
 
 use super::words::{Peer, arg};
 use crate::Reply;
-use crate::command::Cluster;
+use crate::command::ClusterCommand;
 use crate::shared::Shared;
 use crate::slots::{Endpoint, SLOTS, slot};
 use bytes::Bytes;
@@ -14,17 +14,22 @@ const DISABLED: Reply = Reply::error("ERR This instance has cluster support disa
 const EPOCH: u8 = 1;
 
 impl Peer {
-    pub(super) fn run_cluster(&self, shared: &Shared, command: Cluster, args: &[Bytes]) -> Reply {
+    pub(super) fn run_cluster(
+        &self,
+        shared: &Shared,
+        command: ClusterCommand,
+        args: &[Bytes],
+    ) -> Reply {
         let Some(cluster) = &shared.cluster else { return DISABLED };
         let endpoint = cluster.endpoint(self.entry.local);
         let id = &shared.run_id;
         match command {
-            Cluster::Info => info(),
-            Cluster::KeySlot => Reply::Integer(slot(&arg(args, 2)).into()),
-            Cluster::MyId => Reply::bulk(id),
-            Cluster::Nodes => nodes(id, &endpoint),
-            Cluster::Shards => shards(id, &endpoint),
-            Cluster::Slots => slots(id, &endpoint),
+            ClusterCommand::Info => info(),
+            ClusterCommand::KeySlot => Reply::Integer(slot(&arg(args, 2)).into()),
+            ClusterCommand::MyId => Reply::bulk(id),
+            ClusterCommand::Nodes => nodes(id, &endpoint),
+            ClusterCommand::Shards => shards(id, &endpoint),
+            ClusterCommand::Slots => slots(id, &endpoint),
         }
     }
 }

@@ -2,9 +2,9 @@
 //! Redis samples processor time and bytes while somebody has told it to, here requests of all
 //! clients of the cluster are counted all the time. So START and STOP say only what GET is about.
 
-use super::words::{Answer, SYNTAX, error, integer};
+use super::words::{Response, SYNTAX, error, integer};
 use crate::Reply;
-use crate::command::HotKeys;
+use crate::command::HotKeysCommand;
 use crate::hot::HotKey;
 use crate::shared::Shared;
 use bytes::Bytes;
@@ -14,15 +14,20 @@ use std::time::Duration;
 /// Slots of a Redis Cluster, all of which are meant.
 const LAST_SLOT: u64 = 16_383;
 
-pub(super) fn run(shared: &Arc<Shared>, database: u8, command: HotKeys, args: &[Bytes]) -> Answer {
+pub(super) fn run(
+    shared: &Arc<Shared>,
+    database: u8,
+    command: HotKeysCommand,
+    args: &[Bytes],
+) -> Response {
     let now = shared.now();
     match command {
-        HotKeys::Get => return get(shared, database),
-        HotKeys::Start => start(shared, args).unwrap_or_else(|reply| reply),
-        HotKeys::Stop if shared.tracking.stop(now, &shared.stats) => Reply::OK,
-        HotKeys::Stop => Reply::Null,
-        HotKeys::Reset if shared.tracking.reset(now) => Reply::OK,
-        HotKeys::Reset => {
+        HotKeysCommand::Get => return get(shared, database),
+        HotKeysCommand::Start => start(shared, args).unwrap_or_else(|reply| reply),
+        HotKeysCommand::Stop if shared.tracking.stop(now, &shared.stats) => Reply::OK,
+        HotKeysCommand::Stop => Reply::Null,
+        HotKeysCommand::Reset if shared.tracking.reset(now) => Reply::OK,
+        HotKeysCommand::Reset => {
             Reply::error("ERR hotkey tracking session in progress, stop tracking first")
         }
     }
@@ -81,13 +86,13 @@ fn start(shared: &Shared, args: &[Bytes]) -> Result<Reply, Reply> {
     }
 }
 
-fn get(shared: &Arc<Shared>, database: u8) -> Answer {
+fn get(shared: &Arc<Shared>, database: u8) -> Response {
     let Some(hot) = shared.database(database).database.hot.clone() else {
         let text = "ERR the hot keys are known to controllers, and this gateway was told of none";
         return error(text.into()).into();
     };
     let shared = Arc::clone(shared);
-    Answer::Later(Box::pin(async move {
+    Response::Later(Box::pin(async move {
         match hot.list().await {
             // Redis answers so that replies of several servers can be put together.
             Ok(list) => Reply::Array(vec![describe(&shared, &list)]),

@@ -1,6 +1,6 @@
 //! INFO: figures in the sections of Redis, true ones only.
 
-use super::words::{Answer, quoted};
+use super::words::{Response, quoted};
 use crate::Reply;
 use crate::clients::Entry;
 use crate::databases::Database;
@@ -33,7 +33,7 @@ const DEFAULT: [&str; 10] = [
 /// Sections that are told besides when everything is asked for.
 const MORE: [&str; 2] = ["commandstats", "latencystats"];
 
-pub(super) fn run(shared: &Arc<Shared>, database: u8, args: &[Bytes]) -> Answer {
+pub(super) fn run(shared: &Arc<Shared>, database: u8, args: &[Bytes]) -> Response {
     let mut wanted: Vec<&'static str> = Vec::new();
     let names: Vec<String> =
         args.iter().skip(1).map(|it| quoted(it).to_ascii_lowercase()).collect();
@@ -57,7 +57,7 @@ pub(super) fn run(shared: &Arc<Shared>, database: u8, args: &[Bytes]) -> Answer 
     let shared = Arc::clone(shared);
     if wanted.contains(&"keyspace") {
         // The number of keys is the cluster's to say.
-        return Answer::Later(Box::pin(async move {
+        return Response::Later(Box::pin(async move {
             let mut counted = Vec::new();
             for served in &shared.databases {
                 let count = served.key_count().await.unwrap_or_default();

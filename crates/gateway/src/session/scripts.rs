@@ -1,6 +1,6 @@
 //! SCRIPT: the scripts that a gateway knows, and those that run.
 
-use super::words::{Answer, arg};
+use super::words::{Response, arg};
 use crate::Reply;
 use crate::command::Script;
 use crate::script::Source;
@@ -11,7 +11,7 @@ use std::sync::Arc;
 /// Names that one SCRIPT EXISTS asks for.
 const NAMES_MAX: usize = 1024;
 
-pub(super) fn run(shared: &Arc<Shared>, command: Script, args: &[Bytes]) -> Answer {
+pub(super) fn run(shared: &Arc<Shared>, command: Script, args: &[Bytes]) -> Response {
     let named = args.get(2..).unwrap_or_default();
     match command {
         Script::Exists if named.len() > NAMES_MAX => {
@@ -41,13 +41,13 @@ fn flush(shared: &Shared, options: &[Bytes]) -> Reply {
     Reply::OK
 }
 
-fn load(shared: &Arc<Shared>, text: &Bytes) -> Answer {
+fn load(shared: &Arc<Shared>, text: &Bytes) -> Response {
     let source = match Source::new(text) {
         Ok(source) => Arc::new(source),
         Err(reply) => return reply.into(),
     };
     let scripts = Arc::clone(&shared.scripts);
-    Answer::Later(Box::pin(async move {
+    Response::Later(Box::pin(async move {
         match scripts.compile(&source).await {
             Ok(()) => {
                 scripts.remember(&source);

@@ -3,25 +3,27 @@
 use super::words::{Peer, SYNTAX, arg, error, quoted};
 use crate::Reply;
 use crate::acl::{CATEGORIES, DEFAULT_USER, User};
-use crate::command::{self, Acl};
+use crate::command::{self, AclCommand};
 use crate::shared::Shared;
 use bytes::Bytes;
 
 impl Peer {
-    pub(super) fn run_acl(&self, shared: &Shared, command: Acl, args: &[Bytes]) -> Reply {
+    pub(super) fn run_acl(&self, shared: &Shared, command: AclCommand, args: &[Bytes]) -> Reply {
         match command {
-            Acl::Cat => categories(args),
-            Acl::GetUser => match shared.acl.get(&quoted(&arg(args, 2))) {
+            AclCommand::Cat => categories(args),
+            AclCommand::GetUser => match shared.acl.get(&quoted(&arg(args, 2))) {
                 Some(user) => describe(user),
                 None => Reply::Null,
             },
-            Acl::List => {
+            AclCommand::List => {
                 Reply::Array(shared.acl.users().map(|it| Reply::bulk(it.line())).collect())
             }
-            Acl::Users => {
+            AclCommand::Users => {
                 Reply::Array(shared.acl.users().map(|it| Reply::bulk(&it.name)).collect())
             }
-            Acl::WhoAmI => Reply::bulk(self.user.as_ref().map_or(DEFAULT_USER, |user| &user.name)),
+            AclCommand::WhoAmI => {
+                Reply::bulk(self.user.as_ref().map_or(DEFAULT_USER, |user| &user.name))
+            }
         }
     }
 }

@@ -31,14 +31,14 @@ pub(crate) enum Replies {
 }
 
 /// What becomes of a command.
-pub(crate) enum Answer {
+pub(crate) enum Response {
     Now(Reply),
     /// And then the connection is closed.
     Last(Reply),
     Later(BoxFuture<'static, Reply>),
 }
 
-impl From<Reply> for Answer {
+impl From<Reply> for Response {
     fn from(reply: Reply) -> Self {
         Self::Now(reply)
     }

@@ -73,7 +73,7 @@ impl Store {
             return Ok(length(existed));
         }
         let (all, mut existed) = (unique.len(), 0);
-        let mut tally = Tally::new(all);
+        let mut tally = WriteTally::new(all);
         while !unique.is_empty() {
             let slice: Vec<&Bytes> = slice_of(|| unique.pop_first());
             let done = tally.take(self.space.mdel(&slice).await)?;
@@ -90,7 +90,7 @@ impl Store {
             return self.put_all(&pairs).await.map(|()| Reply::OK);
         }
         let short = |key: &[u8], value: &[u8]| key.len() + value.len() <= wire::ENTRY_MAX;
-        let mut tally = Tally::new(pairs.len());
+        let mut tally = WriteTally::new(pairs.len());
         while !pairs.is_empty() {
             let slice: Vec<(Bytes, Bytes)> = slice_of(|| pairs.pop_first());
             let (slice, long): (Vec<_>, Vec<_>) =
@@ -153,12 +153,12 @@ pub(super) fn in_array(found: Vec<Option<Value>>) -> Reply {
 }
 
 /// What the writes of a command did so far.
-pub(super) struct Tally {
+pub(super) struct WriteTally {
     all: usize,
     done: usize,
 }
 
-impl Tally {
+impl WriteTally {
     /// Of a command with so many writes.
     pub(super) fn new(all: usize) -> Self {
         Self { all, done: 0 }
@@ -239,7 +239,7 @@ mod tests {
     #[test]
     fn writes_that_are_not_done_are_counted_with_those_that_were_not_tried() {
         let done = |count| std::iter::repeat_n(Outcome::Done(()), count);
-        let mut tally = Tally::new(10);
+        let mut tally = WriteTally::new(10);
         assert!(tally.take(done(4).collect()).is_ok());
         let some = done(2).chain([Outcome::Refused(client::Refusal::TooLarge)]).collect();
         let Err(Reply::Error(text)) = tally.take(some) else { panic!("all done") };

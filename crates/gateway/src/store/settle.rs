@@ -3,7 +3,7 @@
 use super::Store;
 use super::errors::{not_read, not_written};
 use super::keys::type_name;
-use super::many::{Tally, in_array};
+use super::many::{WriteTally, in_array};
 use super::numbers::summed;
 use super::plan::{Plan, Settled, Shown};
 use super::ranges::length;
@@ -103,7 +103,7 @@ fn told(args: &[Bytes], written: Vec<Outcome<Version>>) -> Settled {
         let left = left.flat_map(|(pair, _)| pair).cloned();
         return Settled::Rest(std::iter::once(name.clone()).chain(left).collect());
     }
-    let done = Tally::new(written.len()).take(written);
+    let done = WriteTally::new(written.len()).take(written);
     Settled::Reply(done.map_or_else(|error| error, |_| Reply::OK), Seen::Nothing)
 }
 

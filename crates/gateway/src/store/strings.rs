@@ -3,7 +3,7 @@
 use super::access::Change;
 use super::errors::{Answer, not_read};
 use super::looked::WHOLE_MAX;
-use super::terms::{Condition, Life, Options, Seen, set_terms, value_or_null};
+use super::terms::{Condition, Life, Seen, SetOptions, set_terms, value_or_null};
 use super::times::When;
 use super::{Store, limits};
 use crate::Reply;
@@ -105,7 +105,7 @@ impl Store {
 
     /// GETEX.
     pub(super) async fn get_and_expire(&self, key: &[u8], arguments: &[Bytes]) -> Answer {
-        let Some(life) = Options::parse(Keyed::GetEx, arguments)?.life else {
+        let Some(life) = SetOptions::parse(Keyed::GetEx, arguments)?.life else {
             return self.get_value(key).await;
         };
         self.update(key, |found| {

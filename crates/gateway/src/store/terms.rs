@@ -31,13 +31,13 @@ pub(super) enum Life<'a> {
 
 /// The options of SET and GETEX.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Options<'a> {
+pub(super) struct SetOptions<'a> {
     pub(super) condition: Condition<'a>,
     pub(super) get: bool,
     pub(super) life: Option<Life<'a>>,
 }
 
-impl<'a> Options<'a> {
+impl<'a> SetOptions<'a> {
     /// Reads them. SET and GETEX share those about time, but each has one that the other lacks.
     pub(super) fn parse(command: Keyed, arguments: &'a [Bytes]) -> Answer<Self> {
         let of_set = command == Keyed::Set;
@@ -126,7 +126,7 @@ pub(crate) enum Seen {
 
 /// What the options of SET say: on what condition, whether to reply what was there, and until when.
 pub(super) fn set_terms(options: &[Bytes]) -> Answer<(Condition<'_>, bool, Expiry)> {
-    let Options { condition, get, life } = Options::parse(Keyed::Set, options)?;
+    let SetOptions { condition, get, life } = SetOptions::parse(Keyed::Set, options)?;
     let expiry = match life {
         None | Some(Life::Persist) => Expiry::Never,
         Some(Life::Keep) => Expiry::Keep,

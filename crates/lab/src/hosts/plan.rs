@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// How hosts are linked, and what their addresses begin with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Plan {
+pub(super) enum Topology {
     /// By a router, and with these two bytes.
     V4([u8; 2]),
     /// By a router, and with fd78::/48. Keys have addresses, too, and the router is a host.
@@ -44,7 +44,7 @@ pub(super) struct Cable {
     pub(super) at_the_host: String,
 }
 
-impl Plan {
+impl Topology {
     pub(super) fn host(self, place: Place) -> IpAddr {
         self.address(place, 2)
     }

@@ -1,6 +1,6 @@
 //! What goes wrong in a soak, and when.
 
-use crate::redundant::{Cluster, Role};
+use crate::redundant::{RedundantCluster, Role};
 use anyhow::Result;
 use machine::{Instant, Rng};
 use nix::sys::signal::Signal;
@@ -50,7 +50,7 @@ impl Faults {
     }
 
     /// Mends what is due, and breaks something if that is.
-    pub(super) fn play(&mut self, now: Instant, cluster: &mut Cluster) -> Result<()> {
+    pub(super) fn play(&mut self, now: Instant, cluster: &mut RedundantCluster) -> Result<()> {
         self.mend(cluster, |until| until <= now)?;
         if now < self.next_at {
             return Ok(());
@@ -83,11 +83,15 @@ impl Faults {
     }
 
     /// Mends everything.
-    pub(super) fn end(&mut self, cluster: &mut Cluster) -> Result<()> {
+    pub(super) fn end(&mut self, cluster: &mut RedundantCluster) -> Result<()> {
         self.mend(cluster, |_| true)
     }
 
-    fn mend(&mut self, cluster: &mut Cluster, is_due: impl Fn(Instant) -> bool) -> Result<()> {
+    fn mend(
+        &mut self,
+        cluster: &mut RedundantCluster,
+        is_due: impl Fn(Instant) -> bool,
+    ) -> Result<()> {
         for (role, (_, kind)) in self.down.extract_if(.., |_, (until, _)| is_due(*until)) {
             match kind {
                 Kind::Killed => cluster.revive(role)?,

@@ -21,12 +21,12 @@ pub(crate) struct Unpublished {
 /// The answers of a shard that wait.
 #[derive(Debug, Default)]
 pub(crate) struct Deferred {
-    answers: Vec<Answer>,
+    answers: Vec<DeferredReply>,
 }
 
 /// An answer that waits.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct DeferredReply {
     pub(crate) header: Header,
     pub(crate) payload: Box<[u8]>,
     shows: Vec<Unpublished>,
@@ -51,7 +51,12 @@ impl Deferred {
         shows: Vec<Unpublished>,
     ) {
         let payload = parts.concat().into();
-        self.answers.push(Answer { header: *header, payload, shows, deadline: now + WAITS_MAX });
+        self.answers.push(DeferredReply {
+            header: *header,
+            payload,
+            shows,
+            deadline: now + WAITS_MAX,
+        });
     }
 
     /// Lets go what shows something of a partition that is not to be kept.
@@ -60,10 +65,10 @@ impl Deferred {
     }
 
     /// Takes out the answers that show nothing any more that is not published, now that this is.
-    pub(crate) fn take_ready(&mut self, published: Unpublished) -> Vec<Answer> {
+    pub(crate) fn take_ready(&mut self, published: Unpublished) -> Vec<DeferredReply> {
         let is_published =
             |it: &Unpublished| it.place == published.place && it.version <= published.version;
-        let ready = |answer: &mut Answer| {
+        let ready = |answer: &mut DeferredReply| {
             answer.shows.retain(|it| !is_published(it));
             answer.shows.is_empty()
         };

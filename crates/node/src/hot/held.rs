@@ -20,7 +20,7 @@ use wire::{Code, DelegationId, Entry, Version};
 /// The keys of a shard of which a copy or a write is held.
 #[derive(Debug, Default)]
 pub(crate) struct HeldCopies {
-    table: BTreeMap<KeyspaceId, BTreeMap<Box<[u8]>, Held>>,
+    table: BTreeMap<KeyspaceId, BTreeMap<Box<[u8]>, HeldKey>>,
     /// How many copies there are, and the bytes that they take.
     copies: usize,
     copy_bytes: usize,
@@ -32,7 +32,7 @@ pub(crate) struct HeldCopies {
 
 /// What is held of one key: a copy, a write, or both.
 #[derive(Debug, Default)]
-struct Held {
+struct HeldKey {
     copy: Option<HeldCopy>,
     write: Option<HeldWrite>,
     disks: Option<Box<Disks>>,
@@ -103,15 +103,15 @@ impl HeldCopies {
         found
     }
 
-    fn get(&self, keyspace: KeyspaceId, key: &[u8]) -> Option<&Held> {
+    fn get(&self, keyspace: KeyspaceId, key: &[u8]) -> Option<&HeldKey> {
         self.table.get(&keyspace)?.get(key)
     }
 
-    fn get_mut(&mut self, keyspace: KeyspaceId, key: &[u8]) -> Option<&mut Held> {
+    fn get_mut(&mut self, keyspace: KeyspaceId, key: &[u8]) -> Option<&mut HeldKey> {
         self.table.get_mut(&keyspace)?.get_mut(key)
     }
 
-    fn entry(&mut self, keyspace: KeyspaceId, key: &[u8]) -> &mut Held {
+    fn entry(&mut self, keyspace: KeyspaceId, key: &[u8]) -> &mut HeldKey {
         self.table.entry(keyspace).or_default().entry(key.into()).or_default()
     }
 
@@ -123,7 +123,7 @@ impl HeldCopies {
         (keyspace, key): (KeyspaceId, &[u8]),
         versions: RangeInclusive<Version>,
     ) -> Option<(Code, Entry<'_>)> {
-        let Held { copy, write, .. } = self.table.get_mut(&keyspace)?.get_mut(key)?;
+        let HeldKey { copy, write, .. } = self.table.get_mut(&keyspace)?.get_mut(key)?;
         if let Some(copy) = copy {
             copy.read = true;
             let record = copy.record();
@@ -238,7 +238,7 @@ impl HeldCopies {
     /// Takes a key out of which nothing is held any more.
     fn tidy(&mut self, keyspace: KeyspaceId, key: &[u8]) {
         let nothing =
-            |held: &Held| held.copy.is_none() && held.write.is_none() && held.disks.is_none();
+            |held: &HeldKey| held.copy.is_none() && held.write.is_none() && held.disks.is_none();
         if let Some(keys) = self.table.get_mut(&keyspace)
             && keys.get(key).is_some_and(nothing)
         {

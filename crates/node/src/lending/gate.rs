@@ -3,7 +3,7 @@
 
 use crate::engine::Engine;
 use crate::lending::LENT_FOR;
-use crate::lending::loans::{Borrower, Standing};
+use crate::lending::loans::{Borrower, LoanStanding};
 use crate::replica::Replica;
 use crate::replica::write::{Write, changes_registration};
 use crate::shard::context::Context;
@@ -39,9 +39,9 @@ impl Replica {
                     continue;
                 }
                 match self.loans.standing(ctx.now, key, (next, version), ends) {
-                    Standing::Free => {}
-                    Standing::Wait => waits = true,
-                    Standing::Tell => tell.push(Box::<[u8]>::from(key)),
+                    LoanStanding::Free => {}
+                    LoanStanding::Wait => waits = true,
+                    LoanStanding::Tell => tell.push(Box::<[u8]>::from(key)),
                 }
             }
         }

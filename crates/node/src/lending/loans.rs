@@ -75,7 +75,7 @@ struct Owed {
 
 /// How a loan stands to a write of its key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Standing {
+pub(crate) enum LoanStanding {
     /// The write may be committed.
     Free,
     /// It waits, and the borrower is to be told.
@@ -176,17 +176,17 @@ impl Loans {
         key: &[u8],
         of: (Version, Version),
         ends: bool,
-    ) -> Standing {
+    ) -> LoanStanding {
         self.end_if_over(now, key);
         let (version, _) = of;
         let blocks = |it: &&mut Loan| (ends || it.version < version) && !it.over;
         let Some(loan) = self.by_key.get_mut(key).filter(blocks) else {
-            return Standing::Free;
+            return LoanStanding::Free;
         };
         loan.ends |= ends;
         loan.waiting.insert(of);
         self.active.insert(key.into());
-        if loan.owed.is_some() || loan.rests { Standing::Wait } else { Standing::Tell }
+        if loan.owed.is_some() || loan.rests { LoanStanding::Wait } else { LoanStanding::Tell }
     }
 
     /// Ends what a borrower was lent whose lease is over, if it holds this key: from now on

@@ -2,7 +2,7 @@
 
 use crate::engine::{Engine, Record};
 use crate::hot::copies::{handle_hot_copy, is_for_reader, read_copy};
-use crate::hot::delegation::disks::Places;
+use crate::hot::delegation::disks::DelegatedPlaces;
 use crate::hot::delegation::early::handle_durable;
 use crate::hot::delegation::writes::{
     Delegated, handle_commit, handle_delegated, handle_end, handle_fetch, is_passed_on,
@@ -186,7 +186,7 @@ fn serve_request<E: Engine>(
 
 /// The write that goes by its grant, if this is one, and the places that it says to lack it on
 /// disk.
-fn delegated<'a>(header: &'a Header, body: &Body<'a>) -> Option<(Delegated<'a>, Places)> {
+fn delegated<'a>(header: &'a Header, body: &Body<'a>) -> Option<(Delegated<'a>, DelegatedPlaces)> {
     let flags = hop_flag::GRANTED | hop_flag::DIRECT;
     match *body {
         Body::Put { key, value, .. } if header.hop_flags & flags == hop_flag::GRANTED => {

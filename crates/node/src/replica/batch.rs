@@ -9,7 +9,7 @@
 use crate::engine::Engine;
 use crate::hot::publish::publishes;
 use crate::replica::Replica;
-use crate::replica::head::{State, TOMBSTONE_GRACE};
+use crate::replica::head::{KeyState, TOMBSTONE_GRACE};
 use crate::replica::write::Write;
 use crate::shard::context::Context;
 use crate::shard::reply::{refuse, refuse_delegated};
@@ -65,9 +65,9 @@ impl Replica {
             refuse(ctx, request, Op::Batch, Code::Overloaded);
             return Ok(());
         }
-        let states: Vec<State> =
+        let states: Vec<KeyState> =
             places.iter().map(|(step, at)| self.state_for_update(ctx, at, step.key)).collect();
-        let found: Vec<(Step<'_>, &State)> =
+        let found: Vec<(Step<'_>, &KeyState)> =
             places.iter().map(|(step, _)| *step).zip(&states).collect();
         self.decide_batch(ctx, request, &found);
         Ok(())
@@ -78,7 +78,7 @@ impl Replica {
         &mut self,
         ctx: &mut Context<'_, E>,
         request: &Header,
-        found: &[(Step<'_>, &State)],
+        found: &[(Step<'_>, &KeyState)],
     ) {
         let failed = found.iter().zip(0..).find(|((step, state), _)| !holds(step, state));
         let fixed = ChainWriteBody {
@@ -126,7 +126,7 @@ impl Replica {
         &self,
         ctx: &Context<'_, E>,
         step: &Step<'a>,
-        state: &State,
+        state: &KeyState,
     ) -> ChainStep<'a> {
         let key = step.key;
         let on_top = || self.pending.last_to_depend_on(key).unwrap_or(state.version);
@@ -260,7 +260,7 @@ fn writes_parts(step: &Step<'_>) -> bool {
 }
 
 /// Whether a step's condition holds.
-fn holds(step: &Step<'_>, state: &State) -> bool {
+fn holds(step: &Step<'_>, state: &KeyState) -> bool {
     match step.condition {
         Condition::Any => true,
         Condition::Absent => state.value.is_none(),

@@ -22,7 +22,7 @@ use wire::{
 
 /// The newest state of a key that the head knows, committed or pending.
 #[derive(Debug)]
-pub(crate) struct State {
+pub(crate) struct KeyState {
     /// Version of the write that made it; 0 if nothing is known of the key.
     pub(crate) version: Version,
     pub(crate) expiry_ms: u64,
@@ -118,7 +118,7 @@ impl Replica {
         ctx: &Context<'_, E>,
         at: &Header,
         key: &[u8],
-        state: Option<&State>,
+        state: Option<&KeyState>,
         decision: Decision<'a>,
     ) -> Decision<'a> {
         let reserves = !ctx.mutant.is(Mutant::NoReserve);
@@ -128,7 +128,7 @@ impl Replica {
         let Decision { effect: Effect::Put, expiry_ms, ref value, .. } = decision else {
             return decision;
         };
-        let lacks = |state: &State| self.lacks_room(ctx, state, value.len(), expiry_ms);
+        let lacks = |state: &KeyState| self.lacks_room(ctx, state, value.len(), expiry_ms);
         let lacks = match state {
             // Nothing is looked up while there is room.
             None if self.room(ctx) < Room::Full => false,
@@ -271,7 +271,7 @@ impl Replica {
         ctx: &mut Context<'_, E>,
         request: &Header,
         key: &[u8],
-    ) -> State {
+    ) -> KeyState {
         let state = self.newest_state(ctx, request, key);
         let now_ms = ctx.time.0;
         let gone = state.value.is_some() && (1..=now_ms).contains(&time_of(state.expiry_ms));
@@ -279,19 +279,19 @@ impl Replica {
             return state;
         }
         self.expire(ctx, request, key, state.version);
-        State { version: self.last_version, expiry_ms: 0, value: None }
+        KeyState { version: self.last_version, expiry_ms: 0, value: None }
     }
 
-    fn newest_state<E: Engine>(&self, ctx: &Context<'_, E>, at: &Header, key: &[u8]) -> State {
+    fn newest_state<E: Engine>(&self, ctx: &Context<'_, E>, at: &Header, key: &[u8]) -> KeyState {
         let committed = ctx.engine.read(&self.member.key_ref(at, key), |record| match record {
-            None => State { version: Version::NONE, expiry_ms: 0, value: None },
+            None => KeyState { version: Version::NONE, expiry_ms: 0, value: None },
             Some(Record { version, expiry_ms, tombstone, value }) => {
-                State { version, expiry_ms, value: (!tombstone).then(|| value.to_vec()) }
+                KeyState { version, expiry_ms, value: (!tombstone).then(|| value.to_vec()) }
             }
         });
         let pending = self.pending.newest(key);
         match pending.filter(|_| !ctx.mutant.is(Mutant::CheckCommitted)) {
-            Some(write) if write.version() > committed.version => State {
+            Some(write) if write.version() > committed.version => KeyState {
                 version: write.version(),
                 expiry_ms: write.fixed.expiry_ms,
                 value: (write.effect() == Some(Effect::Put)).then(|| write.value.to_vec()),
@@ -306,10 +306,10 @@ fn decide<'a>(
     now: UnixMs,
     body: &Body<'a>,
     keeps_expiry: bool,
-    state: Option<&State>,
+    state: Option<&KeyState>,
     mutant: MaybeMutant,
 ) -> Decision<'a> {
-    let absent = State { version: Version::NONE, expiry_ms: 0, value: None };
+    let absent = KeyState { version: Version::NONE, expiry_ms: 0, value: None };
     let state = state.unwrap_or(&absent);
     let kept = |expiry_ms: u64| {
         let kept = time_of(state.expiry_of_value()) | expiry_ms & EXPIRY_BIG;
@@ -345,7 +345,7 @@ fn decide<'a>(
     }
 }
 
-fn decide_incr<'a>(delta: i64, state: &State) -> Decision<'a> {
+fn decide_incr<'a>(delta: i64, state: &KeyState) -> Decision<'a> {
     let value = state.value.as_deref();
     let is_big = value.is_some() && is_big(state.expiry_ms);
     let Some(number) = value.map_or(Some(0), parse_number).filter(|_| !is_big) else {
@@ -385,7 +385,7 @@ impl<'a> Decision<'a> {
     }
 }
 
-impl State {
+impl KeyState {
     /// The expiry of the value, if there is one; a tombstone's means something else.
     fn expiry_of_value(&self) -> u64 {
         if self.value.is_some() { self.expiry_ms } else { 0 }

@@ -11,9 +11,9 @@ pub(crate) type Places = u32;
 /// What the last of a chain was told of writes that have not come to it yet: the places whose disks
 /// have them.
 #[derive(Debug, Default)]
-pub(crate) struct Told(BTreeMap<Version, Places>);
+pub(crate) struct EarlySyncs(BTreeMap<Version, Places>);
 
-impl Told {
+impl EarlySyncs {
     pub(crate) fn note(&mut self, version: Version, place: Places) {
         if let Some(places) = self.0.get_mut(&version) {
             *places |= place;

@@ -8,7 +8,7 @@ use crate::replica::read::PAYLOAD_MAX;
 use crate::replica::totals::SEEK_STEPS;
 use crate::shard::context::Context;
 use crate::shard::reply::{refuse, reply_header, send_when};
-use crate::shard::turn::{Answer, Question};
+use crate::shard::turn::{Question, ScanAnswer};
 use crate::shard::waits::Waits;
 use cluster::{Keyspace, Match, Mutant};
 use machine::UnixMs;
@@ -38,7 +38,7 @@ impl Shows {
 }
 
 /// The answer to a piece of a RANGE while it is being filled.
-pub(crate) struct Piece {
+pub(crate) struct RangePiece {
     pub(crate) payload: Vec<u8>,
     pub(crate) count: u8,
     limit: u32,
@@ -56,7 +56,7 @@ pub(crate) struct Piece {
     pub(crate) partial: bool,
 }
 
-impl Piece {
+impl RangePiece {
     /// At most so many records are examined.
     pub(crate) fn new(mut payload: Vec<u8>, limit: u32, shows: Shows, steps_max: usize) -> Self {
         payload.clear();
@@ -183,7 +183,7 @@ impl Replica {
         let interval = self.interval_of(request, keyspace, (start, end));
         let (steps, shows) = (ctx.turn.most_for(SCAN_STEPS_MAX), Shows::of(flags));
         let most = limit.min(u32::from(u8::MAX));
-        let mut piece = Piece::new(std::mem::take(ctx.scratch), most, shows, steps);
+        let mut piece = RangePiece::new(std::mem::take(ctx.scratch), most, shows, steps);
         let now = ctx.now;
         if let Some(totals) = self.totals_of::<E>(&interval).filter(|_| shows == Shows::Count) {
             piece.counted = totals;
@@ -210,7 +210,7 @@ impl Replica {
         let counted = piece.counted.to_bytes();
         let counted: &[u8] = if shows == Shows::Count { &counted } else { &[] };
         let (count, payload) = (piece.count, [counted, &piece.payload].concat());
-        let answer = Answer { flags, count, payload };
+        let answer = ScanAnswer { flags, count, payload };
         if unpublished.is_empty() {
             send_piece(ctx, request, &answer);
             ctx.turn.keep(question, answer);
@@ -259,7 +259,7 @@ impl Replica {
     }
 }
 
-fn piece_header<E>(ctx: &Context<'_, E>, request: &Header, answer: &Answer) -> Header {
+fn piece_header<E>(ctx: &Context<'_, E>, request: &Header, answer: &ScanAnswer) -> Header {
     let mut header = Header {
         flags: answer.flags,
         count: answer.count,
@@ -269,7 +269,7 @@ fn piece_header<E>(ctx: &Context<'_, E>, request: &Header, answer: &Answer) -> H
     header
 }
 
-fn send_piece<E: Engine>(ctx: &mut Context<'_, E>, request: &Header, answer: &Answer) {
+fn send_piece<E: Engine>(ctx: &mut Context<'_, E>, request: &Header, answer: &ScanAnswer) {
     let header = piece_header(ctx, request, answer);
     let waits = Waits::unless(ctx.engine.is_all_durable());
     send_when(ctx, &header, &[&answer.payload], waits);

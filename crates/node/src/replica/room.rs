@@ -1,7 +1,7 @@
 //! How much room the chain has for new data, as far as this member has heard.
 
 use crate::replica::Replica;
-use crate::replica::head::State;
+use crate::replica::head::KeyState;
 use crate::shard::context::Context;
 use wire::Room;
 use wire::big::time_of;
@@ -16,7 +16,7 @@ impl Replica {
     pub(crate) fn lacks_room<E>(
         &self,
         ctx: &Context<'_, E>,
-        state: &State,
+        state: &KeyState,
         value_len: usize,
         expiry_ms: u64,
     ) -> bool {
@@ -39,7 +39,7 @@ impl Replica {
     }
 }
 
-impl State {
+impl KeyState {
     /// Whether a value of this length and expiry takes more room than what is there.
     fn would_grow(&self, value_len: usize, expiry_ms: u64) -> bool {
         let Some(old) = &self.value else { return true };

@@ -9,7 +9,7 @@ pub(crate) struct Turn {
     /// Records that may still be looked at.
     left: usize,
     /// Pieces of scans and counts that were answered in it.
-    answers: Vec<(Question, Answer)>,
+    answers: Vec<(Question, ScanAnswer)>,
 }
 
 /// A piece of a scan or count, as a client has asked for it. One that is sent again has a number
@@ -26,7 +26,7 @@ pub(crate) struct Question {
 
 /// What it was told.
 #[derive(Clone, Debug)]
-pub(crate) struct Answer {
+pub(crate) struct ScanAnswer {
     pub(crate) flags: u8,
     pub(crate) count: u8,
     pub(crate) payload: Vec<u8>,
@@ -57,11 +57,11 @@ impl Turn {
 
     /// What the same question was told in this turn. No answer of it has left, so that whoever
     /// asks cannot have seen anything newer.
-    pub(crate) fn answer_to(&self, question: &Question) -> Option<&Answer> {
+    pub(crate) fn answer_to(&self, question: &Question) -> Option<&ScanAnswer> {
         self.answers.iter().find(|(asked, _)| asked == question).map(|(_, answer)| answer)
     }
 
-    pub(crate) fn keep(&mut self, question: Question, answer: Answer) {
+    pub(crate) fn keep(&mut self, question: Question, answer: ScanAnswer) {
         if self.answers.len() < ANSWERS_MAX {
             self.answers.push((question, answer));
         }

@@ -11,7 +11,7 @@ const BORROWER: u64 = 900;
 
 /// What a tail has told the cache.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Told {
+enum LenderMessage {
     Lent { loan: u64, from: u64, version: u64, value: Vec<u8>, ends: u64, ms: u32 },
     NotLent(Code),
     Granted { from: u64, ms: u32 },
@@ -46,7 +46,7 @@ impl Chain {
         self.deliver(tail, port(CACHE), &datagram);
     }
 
-    fn fetch(&mut self, borrower: u64, key: &[u8]) -> Told {
+    fn fetch(&mut self, borrower: u64, key: &[u8]) -> LenderMessage {
         self.say(Op::CacheFetch, borrower, key, 7, 0, &[]);
         self.told().pop().expect("it is answered")
     }
@@ -62,14 +62,14 @@ impl Chain {
         self.say(Op::CacheAnswer, BORROWER, key, 0, held.unwrap_or(0), &fixed.to_bytes());
     }
 
-    fn renew(&mut self) -> Vec<Told> {
+    fn renew(&mut self) -> Vec<LenderMessage> {
         let fixed = CacheRenewBody { lender: self.lender() }.to_bytes();
         self.say(Op::CacheRenew, BORROWER, &[], 8, 0, &fixed);
         self.told()
     }
 
     /// What the cache was told since it was looked at last, but for reports.
-    fn told(&mut self) -> Vec<Told> {
+    fn told(&mut self) -> Vec<LenderMessage> {
         let sent = std::mem::take(&mut self.to_cache);
         sent.iter().filter_map(|datagram| told(datagram)).collect()
     }
@@ -81,13 +81,13 @@ impl Chain {
     }
 }
 
-fn told(datagram: &[u8]) -> Option<Told> {
+fn told(datagram: &[u8]) -> Option<LenderMessage> {
     let packet = Packet::parse(datagram).unwrap();
     let header = Header::read(packet.header());
     let version = CacheCopy::of(&header).version.get();
     let Body::Cache(message) = packet.body().unwrap() else { panic!("{packet:?}") };
     Some(match message {
-        CacheMessage::Loan { fixed, value, .. } => Told::Lent {
+        CacheMessage::Loan { fixed, value, .. } => LenderMessage::Lent {
             loan: fixed.loan.get(),
             from: fixed.from.get(),
             version,
@@ -95,16 +95,20 @@ fn told(datagram: &[u8]) -> Option<Told> {
             ends: fixed.expiry_ms,
             ms: fixed.lasts_ms,
         },
-        CacheMessage::NoLoan { .. } => Told::NotLent(Code::from_wire(header.code).unwrap()),
-        CacheMessage::Grant(fixed) => Told::Granted { from: fixed.from.get(), ms: fixed.lasts_ms },
-        CacheMessage::Update { fixed, value, .. } => Told::Update {
+        CacheMessage::NoLoan { .. } => {
+            LenderMessage::NotLent(Code::from_wire(header.code).unwrap())
+        }
+        CacheMessage::Grant(fixed) => {
+            LenderMessage::Granted { from: fixed.from.get(), ms: fixed.lasts_ms }
+        }
+        CacheMessage::Update { fixed, value, .. } => LenderMessage::Update {
             loan: fixed.loan.get(),
             version,
             value: value.to_vec(),
             ends: fixed.expiry_ms,
         },
         CacheMessage::Recall { fixed, key } => {
-            Told::Recall { loan: fixed.loan.get(), key: key.to_vec() }
+            LenderMessage::Recall { loan: fixed.loan.get(), key: key.to_vec() }
         }
         CacheMessage::Report(_) => return None,
         other => panic!("a tail does not say {other:?}"),
@@ -119,12 +123,12 @@ fn lent(count: u16) -> Chain {
     chain.replies.clear();
     let told = chain.fetch(BORROWER, b"k");
     let value = b"one".to_vec();
-    assert_eq!(told, Told::Lent { loan: 1, from: 1, version: 1, value, ends: 0, ms: 300 });
+    assert_eq!(told, LenderMessage::Lent { loan: 1, from: 1, version: 1, value, ends: 0, ms: 300 });
     chain
 }
 
-fn update(loan: u64, version: u64, value: &[u8]) -> Told {
-    Told::Update { loan, version, value: value.to_vec(), ends: 0 }
+fn update(loan: u64, version: u64, value: &[u8]) -> LenderMessage {
+    LenderMessage::Update { loan, version, value: value.to_vec(), ends: 0 }
 }
 
 #[test]
@@ -160,7 +164,7 @@ fn a_cache_that_does_not_answer_is_told_again_and_waited_for_until_its_lease_is_
     chain.settle();
     assert_eq!(chain.only_reply().op, Op::PutReply);
     chain.told();
-    let Told::Lent { loan, from, .. } = chain.fetch(BORROWER, b"k") else { panic!() };
+    let LenderMessage::Lent { loan, from, .. } = chain.fetch(BORROWER, b"k") else { panic!() };
     assert_eq!((loan, from), (2, 2), "what was lent before is void");
 }
 
@@ -168,11 +172,11 @@ fn a_cache_that_does_not_answer_is_told_again_and_waited_for_until_its_lease_is_
 fn a_lease_is_renewed_but_not_for_a_cache_that_owes_an_answer_for_long() {
     let mut chain = lent(2);
     chain.pass(MS * 100);
-    assert_eq!(chain.renew(), [Told::Granted { from: 1, ms: 300 }]);
+    assert_eq!(chain.renew(), [LenderMessage::Granted { from: 1, ms: 300 }]);
     chain.put(b"k", b"two");
     chain.settle();
     chain.told();
-    assert_eq!(chain.renew(), [Told::Granted { from: 1, ms: 300 }], "it may answer yet");
+    assert_eq!(chain.renew(), [LenderMessage::Granted { from: 1, ms: 300 }], "it may answer yet");
     chain.pass(MS * 40);
     chain.told();
     assert_eq!(chain.renew(), []);
@@ -181,7 +185,7 @@ fn a_lease_is_renewed_but_not_for_a_cache_that_owes_an_answer_for_long() {
 #[test]
 fn who_says_not_to_hold_a_key_is_not_waited_for_and_holds_none_of_its_loans() {
     let mut chain = lent(2);
-    let Told::Lent { loan: 2, .. } = chain.fetch(BORROWER, b"k") else { panic!() };
+    let LenderMessage::Lent { loan: 2, .. } = chain.fetch(BORROWER, b"k") else { panic!() };
     chain.answer(b"k", 1, None);
     chain.put(b"k", b"two");
     chain.settle();
@@ -197,17 +201,17 @@ fn who_says_not_to_hold_a_key_is_not_waited_for_and_holds_none_of_its_loans() {
 #[test]
 fn a_key_has_one_holder_until_its_loan_is_over() {
     let mut chain = lent(2);
-    let not_now = Told::NotLent(Code::NotServing);
+    let not_now = LenderMessage::NotLent(Code::NotServing);
     assert_eq!(chain.fetch(BORROWER + 1, b"k"), not_now, "another incarnation is another cache");
     chain.answer(b"k", 1, None);
-    assert!(matches!(chain.fetch(BORROWER + 1, b"k"), Told::Lent { loan: 2, .. }));
+    assert!(matches!(chain.fetch(BORROWER + 1, b"k"), LenderMessage::Lent { loan: 2, .. }));
 }
 
 #[test]
 fn deletions_are_not_shown_by_a_cache_and_values_in_parts_are_not_lent() {
     let recalled = |chain: &mut Chain| {
         chain.settle();
-        assert_eq!(chain.told(), [Told::Recall { loan: 1, key: b"k".to_vec() }]);
+        assert_eq!(chain.told(), [LenderMessage::Recall { loan: 1, key: b"k".to_vec() }]);
         assert!(chain.replies.is_empty());
         chain.answer(b"k", 1, None);
         chain.settle();
@@ -216,11 +220,19 @@ fn deletions_are_not_shown_by_a_cache_and_values_in_parts_are_not_lent() {
     let mut chain = lent(2);
     chain.del(b"k");
     recalled(&mut chain);
-    assert_eq!(chain.fetch(BORROWER, b"k"), Told::NotLent(Code::NotFound), "there is no value");
+    assert_eq!(
+        chain.fetch(BORROWER, b"k"),
+        LenderMessage::NotLent(Code::NotFound),
+        "there is no value"
+    );
     let mut chain = lent(2);
     chain.put_big(b"k", 1, 1);
     recalled(&mut chain);
-    assert_eq!(chain.fetch(BORROWER, b"k"), Told::NotLent(Code::NotFound), "it is a manifest");
+    assert_eq!(
+        chain.fetch(BORROWER, b"k"),
+        LenderMessage::NotLent(Code::NotFound),
+        "it is a manifest"
+    );
 }
 
 #[test]
@@ -230,19 +242,26 @@ fn a_value_that_ends_is_lent_with_its_end_and_called_back_when_that_has_come() {
     let seq = chain.next();
     chain.put_again(seq, b"k", b"two", ends);
     chain.settle();
-    assert_eq!(chain.told(), [Told::Update { loan: 1, version: 2, value: b"two".to_vec(), ends }]);
+    assert_eq!(
+        chain.told(),
+        [LenderMessage::Update { loan: 1, version: 2, value: b"two".to_vec(), ends }]
+    );
     chain.answer(b"k", 1, Some(2));
     chain.settle();
     assert_eq!(chain.only_reply().code, Code::Ok);
     let told = chain.fetch(BORROWER, b"k");
     let value = b"two".to_vec();
-    assert_eq!(told, Told::Lent { loan: 2, from: 1, version: 2, value, ends, ms: 300 });
+    assert_eq!(told, LenderMessage::Lent { loan: 2, from: 1, version: 2, value, ends, ms: 300 });
     chain.now = chain.now + MS * 200;
-    assert_eq!(chain.fetch(BORROWER, b"k"), Told::NotLent(Code::NotFound), "it has ended");
+    assert_eq!(chain.fetch(BORROWER, b"k"), LenderMessage::NotLent(Code::NotFound), "it has ended");
     chain.read(b"k");
     chain.settle();
     let told = chain.told();
-    assert_eq!(told, [Told::Recall { loan: 2, key: b"k".to_vec() }], "the tombstone waits");
+    assert_eq!(
+        told,
+        [LenderMessage::Recall { loan: 2, key: b"k".to_vec() }],
+        "the tombstone waits"
+    );
     assert_eq!(chain.only_reply().code, Code::Expiring);
     chain.read(b"k");
     assert!(chain.replies.is_empty(), "a cache may show neither, and nor does the tail");
@@ -282,9 +301,9 @@ fn a_partition_changes_its_epoch_when_all_of_its_loans_are_over() {
     chain.install();
     let now = chain.now;
     assert_eq!(chain.nodes[tail].report(now).revision, Revision::new(2), "it waits");
-    assert_eq!(chain.told(), [Told::Recall { loan: 1, key: vec![] }]);
+    assert_eq!(chain.told(), [LenderMessage::Recall { loan: 1, key: vec![] }]);
     let after = std::mem::replace(&mut chain.map, before);
-    assert_eq!(chain.fetch(BORROWER, b"k"), Told::NotLent(Code::NotServing));
+    assert_eq!(chain.fetch(BORROWER, b"k"), LenderMessage::NotLent(Code::NotServing));
     chain.answer(&[], 1, None);
     chain.map = after;
     chain.pass(MS * 5);
@@ -314,7 +333,7 @@ fn nothing_is_lent_without_the_right_to_or_in_a_keyspace_that_is_not_cached() {
     chain.map.revision = Revision::new(2);
     chain.install();
     chain.put(b"k", b"one");
-    assert_eq!(chain.fetch(BORROWER, b"k"), Told::NotLent(Code::NotFound));
+    assert_eq!(chain.fetch(BORROWER, b"k"), LenderMessage::NotLent(Code::NotFound));
     let header = chain.stamped(Op::Get, b"k", 1);
     let header = Header { op: Op::CacheFetch as u8, client: BORROWER, chain_len: 0, ..header };
     let mut datagram = Vec::new();
@@ -405,9 +424,9 @@ fn each_shard_of_a_cache_is_a_borrower_of_its_own_and_told_of_its_own_keys() {
         assert_eq!(sent.to, port(CACHE + 1));
         told(sent.payload).expect("it is about a loan")
     };
-    let refused = Told::NotLent(Code::NotServing);
+    let refused = LenderMessage::NotLent(Code::NotServing);
     assert_eq!(second(&mut chain, b"k"), refused, "the first shard holds it");
-    let Told::Lent { .. } = second(&mut chain, b"other") else { panic!("not lent") };
+    let LenderMessage::Lent { .. } = second(&mut chain, b"other") else { panic!("not lent") };
     assert_eq!(chain.fetch(BORROWER, b"other"), refused, "the second shard holds it");
     let spec = chain.map.caches[0];
     let keys: Vec<Vec<u8>> = (0..16_u8).map(|it| vec![b'a' + it; 5]).collect();

@@ -49,24 +49,19 @@ pub(super) async fn give(
         Ok(Json(asked)) => asked,
         Err(rejection) => return refuse(rejection.status(), rejection.body_text()),
     };
-    let Some(identity) = peer.identity else { return not_needed() };
+    let Some(identity) = peer.identity else { return Json(None::<Pass>).into_response() };
     let class = classes.of(&identity);
     let renew = renew.map(|Renewal { number, ticket }| (number, ticket));
     let wish = PassWish { whose: identity.to_string(), class, renew };
     match blocking(move || controller.pass(wish)).await {
         Ok(pass) => Json(pass).into_response(),
-        Err(RequestError::Refused(PassError::NotNeeded)) => not_needed(),
         Err(RequestError::Unreached(error)) => unreached(error),
         Err(RequestError::Refused(error)) => {
             let status = match error {
                 PassError::NotRenewable | PassError::OtherRights => StatusCode::FORBIDDEN,
-                PassError::NotNeeded | PassError::NoNumbers => StatusCode::SERVICE_UNAVAILABLE,
+                PassError::NoNumbers => StatusCode::SERVICE_UNAVAILABLE,
             };
             refuse(status, error)
         }
     }
-}
-
-fn not_needed() -> Response {
-    Json(None::<Pass>).into_response()
 }

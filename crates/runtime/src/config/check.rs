@@ -2,6 +2,7 @@
 //! to do.
 
 use super::content::check_content;
+use super::etcd::check_etcd;
 use super::openflow::check_openflow;
 use super::security::check_security;
 use super::{
@@ -29,6 +30,7 @@ pub(super) fn problems(config: &Config) -> Problems {
     check_admins(config, &mut found);
     check_security(config, &mut found);
     check_directories(config, &mut found);
+    check_etcd(config, &mut found);
     check_backends(config, &mut found);
     for (index, keyspace) in config.keyspaces.iter().enumerate() {
         check_keyspace(config, index, keyspace, &mut found);

@@ -13,6 +13,7 @@ use envelope::RingPorts;
 use serde::Deserialize;
 use std::net::{Ipv6Addr, SocketAddr, SocketAddrV6};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// `[security]`
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -99,7 +100,7 @@ impl Config {
         let switches = self.switches.iter().map(|it| ports(it.service, 1));
         let caches = self.caches.iter().map(|it| ports(it.listen, it.shards));
         Ok(Some(KeyPlan {
-            secrets: Box::new(move || secrets.get()),
+            secrets: Arc::new(move || secrets.get()),
             classes: section.rights.iter().map(RightsSection::class).collect(),
             fixed: switches.chain(caches).collect(),
             content: self.content.map(|it| {

@@ -210,6 +210,38 @@ fn each_mistake_is_found() {
     }
 }
 
+#[test]
+fn what_is_said_of_an_etcd_must_go_with_where_it_is() {
+    let problems = |store: &str, section: &str| {
+        problems_with(|config| {
+            config.controller.store = Some(store.parse().unwrap());
+            config.controller.etcd = Some(toml::from_str(section).unwrap());
+        })
+    };
+    let (plain, secure) = ("etcd://10.0.0.1:2379/k", "etcds://10.0.0.1:2379/k");
+    let user = "user = \"keyway\"\npassword_file = \"/word\"";
+    let (ca, both) = ("ca = \"/ca\"", "certificate = \"/c\"\nkey = \"/k\"");
+    assert_eq!(problems(secure, &format!("{ca}\n{both}\n{user}")), Vec::<String>::new());
+    assert_eq!(problems(plain, ""), Vec::<String>::new());
+    for (section, what) in [(ca, "a ca"), (both, "a certificate"), (user, "a user")] {
+        let found = problems(plain, section);
+        assert!(found[0].contains(what) && found[0].contains("write etcds://"), "{found:?}");
+    }
+    for half in ["key = \"/k\"", "certificate = \"/c\""] {
+        assert!(problems(secure, half)[0].contains("certificate and key: name both"));
+    }
+    for half in ["user = \"u\"", "password_file = \"/p\""] {
+        assert!(problems(secure, half)[0].contains("user and password_file: name both"));
+    }
+    let mut config = example();
+    let url = secure.parse().unwrap();
+    let error = config.etcd_access(&url).unwrap_err().to_string();
+    assert!(error.contains("ca in [controller.etcd]"), "{error}");
+    config.controller.etcd = Some(toml::from_str("ca = \"/nowhere/ca.crt\"").unwrap());
+    let error = config.etcd_access(&url).unwrap_err().to_string();
+    assert!(error.contains("/nowhere/ca.crt"), "{error}");
+}
+
 fn cache(id: u16) -> CacheSection {
     let at = |port: u16| SocketAddr::from(([127, 0, 0, 1], port + id));
     CacheSection {

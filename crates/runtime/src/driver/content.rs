@@ -25,7 +25,7 @@ use wire::{AddressPrefix, CacheRule, ServicePrefix};
 /// Something that has a content table. It is waited for.
 pub(crate) trait Device: Send + 'static {
     /// What kind of plane it is.
-    fn kind(&self) -> Kind;
+    fn kind(&self) -> DeviceKind;
 
     /// What it has, if somebody else may have changed it since it was asked last, or in any case if
     /// it `must` say. Entries that are as they should be (`wanted`) name their member.
@@ -79,7 +79,7 @@ pub(crate) enum Sweep {
 
 /// What a device is, and can do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Kind {
+pub(crate) struct DeviceKind {
     /// What people call it: as `keyway switch --plane` does.
     pub(crate) plane: &'static str,
     pub(crate) capabilities: Capabilities,
@@ -142,7 +142,7 @@ impl Drop for Thread {
 
 #[derive(Debug)]
 struct Shared {
-    kind: Kind,
+    kind: DeviceKind,
     state: Mutex<State>,
     /// Something is wanted.
     more: Condvar,
@@ -246,7 +246,7 @@ impl ContentAgent {
         let state = self.0.shared.lock();
         let State { table, made, refused, trouble, sizes, .. } = &*state;
         let Counts { partitions, rules, pending, failed } = table.counts();
-        let Kind { plane, capabilities, changes_per_second } = self.0.shared.kind;
+        let DeviceKind { plane, capabilities, changes_per_second } = self.0.shared.kind;
         let report = ContentReport {
             plane: plane.to_owned(),
             capabilities: Capabilities { sizes: *sizes, ..capabilities },
@@ -456,9 +456,9 @@ const CLEAR_MAX: Duration = Duration::from_secs(8);
 const TURN_PAUSE: Duration = Duration::from_millis(5);
 
 impl Device for Fib {
-    fn kind(&self) -> Kind {
+    fn kind(&self) -> DeviceKind {
         let capabilities = Capabilities::ADDRESSES;
-        Kind { plane: "routes", capabilities, changes_per_second: None }
+        DeviceKind { plane: "routes", capabilities, changes_per_second: None }
     }
 
     fn look(

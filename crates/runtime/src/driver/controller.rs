@@ -14,7 +14,7 @@ use crate::store::{MapStore, StoreError};
 use cluster::{Member, Term};
 use controller::election::{STAND_AGAIN, STAND_EVERY};
 use controller::{ConfigError, ControllerConfig, KeyspaceSpec};
-use handle::Mail;
+use handle::ControllerMail;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -108,7 +108,7 @@ impl ControllerDriver {
                 }
                 tracing::warn!("this controller leads no more, and stands by");
                 match inbox.recv_timeout(STAND_AGAIN) {
-                    Ok(Mail::Stop) | Err(RecvTimeoutError::Disconnected) => return Ok(()),
+                    Ok(ControllerMail::Stop) | Err(RecvTimeoutError::Disconnected) => return Ok(()),
                     Ok(_) | Err(RecvTimeoutError::Timeout) => {}
                 }
             }
@@ -116,7 +116,7 @@ impl ControllerDriver {
     }
 
     fn spawn(
-        mail: SyncSender<Mail>,
+        mail: SyncSender<ControllerMail>,
         position: Arc<Position>,
         work: impl FnOnce(&Position) -> Result<(), String> + Send + 'static,
     ) -> Result<Self, ControllerError> {
@@ -158,7 +158,7 @@ pub enum Stand {
 /// Waits until the store is this process's; `None` if the wait is to end.
 fn wait_for_store(
     stand: &mut impl FnMut() -> Result<Stand, StoreError>,
-    inbox: &Receiver<Mail>,
+    inbox: &Receiver<ControllerMail>,
     position: &Position,
 ) -> Result<Option<Box<dyn MapStore>>, String> {
     loop {
@@ -171,7 +171,7 @@ fn wait_for_store(
         };
         position.waits(leader, trouble);
         match inbox.recv_timeout(pause) {
-            Ok(Mail::Stop) | Err(RecvTimeoutError::Disconnected) => return Ok(None),
+            Ok(ControllerMail::Stop) | Err(RecvTimeoutError::Disconnected) => return Ok(None),
             // Handles do not send anything else yet; what comes late is of a time that is over.
             Ok(_) | Err(RecvTimeoutError::Timeout) => {}
         }
@@ -184,7 +184,7 @@ fn lead(
     store: Box<dyn MapStore>,
     post: Post,
     position: &Position,
-    inbox: &Receiver<Mail>,
+    inbox: &Receiver<ControllerMail>,
 ) -> Result<Ended, String> {
     tracing::info!("the store is this controller's: it leads");
     let thread = match Thread::begin(plan, store, post) {

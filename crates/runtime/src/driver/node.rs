@@ -74,7 +74,7 @@ pub struct NodeHandle {
 
 /// What a shard is to take, in this order.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Wanted {
+pub(super) struct ShardOrders {
     pub(super) install: Option<Arc<Assignment>>,
     pub(super) clock: Option<ClockOrder>,
     pub(super) lease: Option<Lease>,
@@ -86,7 +86,7 @@ pub(super) struct Wanted {
 /// What there is to do; then the answer.
 #[derive(Debug)]
 struct Command {
-    wanted: Wanted,
+    wanted: ShardOrders,
     answer: Reply<ShardSnapshot>,
 }
 
@@ -265,7 +265,7 @@ impl NodeHandle {
     ///
     /// If a shard does not answer.
     pub fn snapshot(&self) -> Result<NodeSnapshot, MailError> {
-        let command = |answer| Command { wanted: Wanted::default(), answer };
+        let command = |answer| Command { wanted: ShardOrders::default(), answer };
         join(ask_all(&self.mailboxes, ANSWER_WAIT_MAX, command)?)
     }
 
@@ -288,7 +288,7 @@ impl NodeHandle {
     /// If a shard does not answer in time; others may have it then.
     pub(super) async fn command(
         &self,
-        wanted: &Wanted,
+        wanted: &ShardOrders,
         patience: Duration,
     ) -> Result<NodeSnapshot, MailError> {
         let command = |answer| Command { wanted: wanted.clone(), answer };
@@ -346,7 +346,7 @@ impl<E: ShardEngine> Driven for Shard<E> {
 
     fn handle_command(&mut self, now: Instant, command: Command) {
         self.look(now);
-        let Command { wanted: Wanted { install, clock, lease, direct, hot, verify }, answer } =
+        let Command { wanted: ShardOrders { install, clock, lease, direct, hot, verify }, answer } =
             command;
         let changes = install.is_some() || hot.is_some() || verify.is_some();
         if let Some(assignment) = install {

@@ -4,7 +4,7 @@
 mod tests;
 
 use super::leaving::Leaving;
-use super::node::Wanted;
+use super::node::ShardOrders;
 use super::obedience::Obedience;
 use super::{CacheHandle, NodeHandle, SwitchHandle, SwitchSnapshot};
 use crate::clock::Clock;
@@ -213,7 +213,8 @@ impl MemberHandle {
                     Some(other) => return Err(wrong_role("node", &other)),
                 };
                 let wanted = assignment.as_ref().map(|assignment| assignment.cluster);
-                let to_take = Wanted { install: assignment, clock, lease, direct, hot, verify };
+                let to_take =
+                    ShardOrders { install: assignment, clock, lease, direct, hot, verify };
                 let snapshot = node.command(&to_take, PATIENCE).await?;
                 if let (Some(wanted), Some(held)) = (wanted, snapshot.report.cluster)
                     && wanted != held

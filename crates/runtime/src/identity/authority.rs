@@ -9,7 +9,7 @@ use super::certificate::{Facts, is_of_key};
 use super::error::IdentityError;
 use super::files::{CA_CERTIFICATE, certificates, read_secret};
 use super::names::Identity;
-use super::write::{Kind, write};
+use super::write::{Visibility, write};
 use rcgen::string::Ia5String;
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
@@ -64,7 +64,7 @@ pub struct Issued {
 
 /// A certificate that is there.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Listed {
+pub struct ListedCertificate {
     /// Its file.
     pub certificate: PathBuf,
     /// What it says.
@@ -98,8 +98,8 @@ impl Authority {
         let key = new_key()?;
         let params = ca_params()?;
         let own = params.self_signed(&key).map_err(IdentityError::refused("the authority"))?;
-        write(&key_file, Kind::Secret, key.serialize_pem().as_bytes())?;
-        write(&directory.join(CA_CERTIFICATE), Kind::Public, own.pem().as_bytes())?;
+        write(&key_file, Visibility::Secret, key.serialize_pem().as_bytes())?;
+        write(&directory.join(CA_CERTIFICATE), Visibility::Public, own.pem().as_bytes())?;
         let issuer = Issuer::new(params, key);
         let (directory, own, cross) = (directory.to_owned(), own.pem(), String::new());
         Ok(Self { directory, issuer, own, cross })
@@ -157,9 +157,13 @@ impl Authority {
         let params = params(identity, addresses, validity)?;
         let what = identity.to_string();
         let made = params.signed_by(&key, &self.issuer).map_err(IdentityError::refused(&what))?;
-        write(&certificate.with_extension("key"), Kind::Secret, key.serialize_pem().as_bytes())?;
+        write(
+            &certificate.with_extension("key"),
+            Visibility::Secret,
+            key.serialize_pem().as_bytes(),
+        )?;
         let text = format!("{}{}", made.pem(), self.cross);
-        write(&certificate, Kind::Public, text.as_bytes())?;
+        write(&certificate, Visibility::Public, text.as_bytes())?;
         Ok(Issued { identity: identity.clone(), certificate })
     }
 
@@ -184,7 +188,7 @@ impl Authority {
             });
         }
         let mut issued = Vec::new();
-        for Listed { facts, .. } in listed {
+        for ListedCertificate { facts, .. } in listed {
             let Some(identity) = facts.identity else { continue };
             if only.is_empty() || only.contains(&identity) {
                 issued.push(self.issue(&identity, &facts.addresses, validity, true)?);
@@ -201,7 +205,7 @@ impl Authority {
     /// If files cannot be written.
     pub fn forget_former(&mut self) -> Result<(), IdentityError> {
         let ca = self.directory.join(CA_CERTIFICATE);
-        write(&ca, Kind::Public, self.own.as_bytes())?;
+        write(&ca, Visibility::Public, self.own.as_bytes())?;
         self.cross.clear();
         let cross = self.directory.join(CA_CROSS);
         match fs::remove_file(&cross) {
@@ -225,9 +229,9 @@ impl Authority {
         let own = params.self_signed(&key).map_err(refused())?;
         let cross = params.signed_by(&key, &self.issuer).map_err(refused())?;
         // The bundle first: whatever is read meanwhile, certificates of both are believed.
-        write(&ca, Kind::Public, format!("{}{}", own.pem(), self.own).as_bytes())?;
-        write(&self.directory.join(CA_CROSS), Kind::Public, cross.pem().as_bytes())?;
-        write(&self.directory.join(CA_KEY), Kind::Secret, key.serialize_pem().as_bytes())?;
+        write(&ca, Visibility::Public, format!("{}{}", own.pem(), self.own).as_bytes())?;
+        write(&self.directory.join(CA_CROSS), Visibility::Public, cross.pem().as_bytes())?;
+        write(&self.directory.join(CA_KEY), Visibility::Secret, key.serialize_pem().as_bytes())?;
         (self.own, self.cross) = (own.pem(), cross.pem());
         self.issuer = Issuer::new(params, key);
         Ok(())
@@ -239,7 +243,7 @@ impl Authority {
 /// # Errors
 ///
 /// If the directory or a certificate cannot be read.
-pub fn list(directory: &Path) -> Result<Vec<Listed>, IdentityError> {
+pub fn list(directory: &Path) -> Result<Vec<ListedCertificate>, IdentityError> {
     let entries = fs::read_dir(directory).map_err(IdentityError::file(directory))?;
     let mut paths = Vec::new();
     for entry in entries {
@@ -254,7 +258,7 @@ pub fn list(directory: &Path) -> Result<Vec<Listed>, IdentityError> {
         let found = certificates(&path, "certificate")?;
         let first = found.first().map(Facts::read).transpose();
         match first {
-            Ok(Some(facts)) => Ok(Listed { certificate: path, facts }),
+            Ok(Some(facts)) => Ok(ListedCertificate { certificate: path, facts }),
             Ok(None) => Err(IdentityError::Nameless { path }),
             Err(why) => Err(IdentityError::Form { path, what: "certificate", why }),
         }

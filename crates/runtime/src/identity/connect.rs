@@ -1,4 +1,4 @@
-//! How one process asks another over HTTP, under TLS if there are certificates.
+//! How one process asks another over HTTP, and under TLS if it is to be so.
 
 use super::names::Expected;
 use super::security::Security;
@@ -14,25 +14,55 @@ use ureq::unversioned::transport::{
     Transport, TransportAdapter,
 };
 
-/// Who asks others. Each new connection shows the newest certificate.
+/// Who asks others of the cluster. Each new connection shows the newest certificate.
 pub fn agent(
     security: &Security,
     expected: Expected,
     config: Config,
     resolver: impl Resolver,
 ) -> ureq::Agent {
-    let tls = TlsConnector { security: security.clone(), expected };
-    let connector = ().chain(TcpConnector::default()).chain(tls);
+    agent_over(MemberTls { security: security.clone(), expected }, config, resolver)
+}
+
+/// Who asks others, over connections that begin like this.
+pub(super) fn agent_over(tls: impl Tls, config: Config, resolver: impl Resolver) -> ureq::Agent {
+    let connector = ().chain(TcpConnector::default()).chain(TlsConnector(tls));
     ureq::Agent::with_parts(config, connector, resolver)
 }
 
+/// How connections are put under TLS.
+pub(super) trait Tls: fmt::Debug + Send + Sync + 'static {
+    /// Begins one; none if the connection is to be a plain one.
+    fn begin(&self, to: &ConnectionDetails<'_>) -> Result<Option<ClientConnection>, ureq::Error>;
+}
+
+/// For what the library of TLS says.
+pub(super) fn refused(error: rustls::Error) -> ureq::Error {
+    ureq::Error::Other(Box::new(error))
+}
+
+/// To others of the cluster.
 #[derive(Debug)]
-struct TlsConnector {
+struct MemberTls {
     security: Security,
     expected: Expected,
 }
 
-impl<In: Transport> Connector<In> for TlsConnector {
+impl Tls for MemberTls {
+    fn begin(&self, to: &ConnectionDetails<'_>) -> Result<Option<ClientConnection>, ureq::Error> {
+        let Some(credentials) = self.security.credentials() else { return Ok(None) };
+        let config = credentials.client(self.expected.clone()).map_err(refused)?;
+        // Nobody looks at it: who it is, its certificate says.
+        let at = to.addrs.first().ok_or(ureq::Error::HostNotFound)?;
+        let name = ServerName::from(at.ip());
+        ClientConnection::new(Arc::new(config), name).map(Some).map_err(refused)
+    }
+}
+
+#[derive(Debug)]
+struct TlsConnector<T>(T);
+
+impl<In: Transport, T: Tls> Connector<In> for TlsConnector<T> {
     type Out = Either<In, TlsTransport>;
 
     fn connect(
@@ -41,15 +71,9 @@ impl<In: Transport> Connector<In> for TlsConnector {
         chained: Option<In>,
     ) -> Result<Option<Self::Out>, ureq::Error> {
         let Some(transport) = chained else { return Ok(None) };
-        let Some(credentials) = self.security.credentials() else {
+        let Some(mut tls) = self.0.begin(details)? else {
             return Ok(Some(Either::A(transport)));
         };
-        let refused = |error: rustls::Error| ureq::Error::Other(Box::new(error));
-        let config = credentials.client(self.expected.clone()).map_err(refused)?;
-        // Nobody looks at it: who it is, its certificate says.
-        let at = details.addrs.first().ok_or(ureq::Error::HostNotFound)?;
-        let name = ServerName::from(at.ip());
-        let mut tls = ClientConnection::new(Arc::new(config), name).map_err(refused)?;
         let clock = Arc::clone(&details.current_time);
         let mut socket = TransportAdapter::new(transport.boxed(), clock);
         socket.set_timeout(details.timeout);

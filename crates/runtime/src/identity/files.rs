@@ -80,7 +80,7 @@ impl CertificateFiles {
 
     /// Reads and checks them: they go together, are valid now, and of whom they should be.
     pub(super) fn load(&self, wanted: &Expected) -> Result<Credentials, IdentityError> {
-        let roots = self.roots()?;
+        let roots = roots(&self.ca)?;
         let chain = certificates(&self.certificate, "certificate")?;
         let path = || self.certificate.clone();
         let (first, between) = chain.split_first().ok_or_else(|| nothing(&self.certificate))?;
@@ -121,30 +121,9 @@ impl CertificateFiles {
                 }
             },
         )?;
-        let key = self.key()?;
+        let key = private_key(&self.key)?;
         let server = Arc::new(self.server(Arc::clone(&verifier), &chain, &key)?);
         Ok(Credentials { identity, until: facts.until, roots, chain, key, server, verifier })
-    }
-
-    fn roots(&self) -> Result<Arc<RootCertStore>, IdentityError> {
-        let mut roots = RootCertStore::empty();
-        for certificate in certificates(&self.ca, "authority")? {
-            roots.add(certificate).map_err(|error| IdentityError::Form {
-                path: self.ca.clone(),
-                what: "authority",
-                why: error.to_string(),
-            })?;
-        }
-        Ok(Arc::new(roots))
-    }
-
-    fn key(&self) -> Result<PrivateKeyDer<'static>, IdentityError> {
-        let text = read_secret(&self.key)?;
-        PrivateKeyDer::from_pem_slice(&text).map_err(|why| IdentityError::Form {
-            path: self.key.clone(),
-            what: "key",
-            why: why.to_string(),
-        })
     }
 
     fn server(
@@ -230,6 +209,29 @@ impl fmt::Debug for Credentials {
     }
 }
 
+/// The authorities in a file, at least one.
+pub(super) fn roots(path: &Path) -> Result<Arc<RootCertStore>, IdentityError> {
+    let mut roots = RootCertStore::empty();
+    for certificate in certificates(path, "authority")? {
+        roots.add(certificate).map_err(|error| IdentityError::Form {
+            path: path.to_owned(),
+            what: "authority",
+            why: error.to_string(),
+        })?;
+    }
+    Ok(Arc::new(roots))
+}
+
+/// The key in a file.
+pub(super) fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, IdentityError> {
+    let text = read_secret(path)?;
+    PrivateKeyDer::from_pem_slice(&text).map_err(|why| IdentityError::Form {
+        path: path.to_owned(),
+        what: "key",
+        why: why.to_string(),
+    })
+}
+
 /// Certificates in a file, at least one.
 pub(super) fn certificates(
     path: &Path,
@@ -279,6 +281,18 @@ pub(super) fn read_secret(path: &Path) -> Result<Vec<u8>, IdentityError> {
         return Err(IdentityError::Readable { path: path.to_owned() });
     }
     Ok(text)
+}
+
+/// A password: the first line of a file that is its owner's alone.
+pub(super) fn read_first_line(path: &Path) -> Result<String, IdentityError> {
+    let text = read_secret(path)?;
+    let text = String::from_utf8_lossy(&text);
+    let line = text.lines().next().unwrap_or_default();
+    if line.is_empty() {
+        let why = "its first line is empty".to_owned();
+        return Err(IdentityError::Form { path: path.to_owned(), what: "password", why });
+    }
+    Ok(line.to_owned())
 }
 
 /// What group and others may do.

@@ -6,7 +6,7 @@
 
 use super::error::IdentityError;
 use super::files::read_secret;
-use super::write::{Kind, write};
+use super::write::{Visibility, write};
 use crate::entropy;
 use data_encoding::HEXLOWER_PERMISSIVE as HEX;
 use envelope::{Period, Secret, Secrets};
@@ -101,7 +101,7 @@ fn save(path: &Path, secrets: &Secrets) -> Result<(), IdentityError> {
         format!("{from}{}\n", HEX.encode(secret.bytes()))
     };
     let text: String = secrets.iter().map(line).collect();
-    write(path, Kind::Secret, text.as_bytes())
+    write(path, Visibility::Secret, text.as_bytes())
 }
 
 fn draw() -> Result<Secret, IdentityError> {
@@ -147,10 +147,10 @@ mod tests {
         let path = secret_in(directory.path());
         let hex = "00".repeat(Secret::LEN);
         for text in ["", "00", "x", &format!("7 {hex}"), &format!("{hex}\n{hex}")] {
-            write(&path, Kind::Secret, text.as_bytes()).unwrap();
+            write(&path, Visibility::Secret, text.as_bytes()).unwrap();
             assert!(matches!(read_secrets(&path), Err(IdentityError::Form { .. })), "{text}");
         }
-        write(&path, Kind::Public, hex.as_bytes()).unwrap();
+        write(&path, Visibility::Public, hex.as_bytes()).unwrap();
         assert!(matches!(read_secrets(&path), Err(IdentityError::Readable { .. })));
     }
 }

@@ -8,7 +8,7 @@ use std::path::Path;
 
 /// Who may read a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum Visibility {
     /// Its owner.
     Secret,
     /// Everybody who can enter the directory.
@@ -16,12 +16,12 @@ pub(super) enum Kind {
 }
 
 /// Writes a file beside its place and puts it there when it is on the disk.
-pub(super) fn write(path: &Path, kind: Kind, text: &[u8]) -> Result<(), IdentityError> {
+pub(super) fn write(path: &Path, kind: Visibility, text: &[u8]) -> Result<(), IdentityError> {
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let beside = path.with_file_name(format!(".{name}.new"));
     let mode = match kind {
-        Kind::Secret => 0o600,
-        Kind::Public => 0o644,
+        Visibility::Secret => 0o600,
+        Visibility::Public => 0o644,
     };
     // One that is left over from a command that was killed may have another mode.
     drop(fs::remove_file(&beside));

@@ -3,7 +3,7 @@
 use super::{Driver, Server, StartError, controller_files, open_admin};
 use crate::admin::Admin;
 use crate::config::Config;
-use crate::driver::{ControllerDriver, ControllerPlan, Stand, over_http};
+use crate::driver::{ControllerDriver, ControllerPlan, KeyPlan, Stand, over_http};
 use crate::entropy;
 use crate::files::Reserve;
 use crate::identity::Security;
@@ -30,12 +30,12 @@ impl Server {
         }
         let reserve = Reserve::new(controller_files(config.members()));
         let security = config.security_of_controller()?;
-        config.key_plan()?;
+        let keys = config.key_plan()?;
         let store = open_map_store(&config.controller.data).map_err(|error| match error {
             StartError::Store(StoreError::Locked { path }) => StartError::Active { path },
             other => other,
         })?;
-        let plan = plan(config, &security).map_err(StartError::Entropy)?;
+        let plan = plan(config, &security, keys).map_err(StartError::Entropy)?;
         let driver = ControllerDriver::start(plan, store)?;
         let roles = Roles {
             controller: Some(driver.handle()),
@@ -61,7 +61,7 @@ impl Server {
         }
         let reserve = Reserve::new(controller_files(config.members()));
         let security = config.security_of_controller()?;
-        config.key_plan()?;
+        let keys = config.key_plan()?;
         let path = map_store_path(&config.controller.data)?;
         let (planned, shown) = (config.clone(), security.clone());
         let stand = move || match EmbeddedStore::open(&path) {
@@ -69,7 +69,8 @@ impl Server {
             Err(StoreError::Locked { .. }) => Ok(Stand::Waits(None)),
             Err(error) => Err(error),
         };
-        let driver = ControllerDriver::stand_by(move || plan(&planned, &shown), stand)?;
+        let driver =
+            ControllerDriver::stand_by(move || plan(&planned, &shown, keys.clone()), stand)?;
         let roles = Roles {
             controller: Some(driver.handle()),
             security,
@@ -86,7 +87,8 @@ impl Server {
     fn start_candidate(config: &Config, etcd: &EtcdUrl) -> Result<Self, StartError> {
         let reserve = Reserve::new(controller_files(config.members()));
         let security = config.security_of_controller()?;
-        config.key_plan()?;
+        let keys = config.key_plan()?;
+        let access = config.etcd_access(etcd)?;
         let (etcd, planned, shown) = (etcd.clone(), config.clone(), security.clone());
         // It does not stand before it is known where it can be reached.
         let (here, at): (_, Receiver<SocketAddr>) = sync_channel(1);
@@ -96,7 +98,7 @@ impl Server {
                 Some(candidate) => candidate,
                 None => {
                     let Ok(admin) = at.try_recv() else { return Ok(Stand::Waits(None)) };
-                    candidate.insert(Candidate::new(etcd.clone(), Some(admin))?)
+                    candidate.insert(Candidate::new(etcd.clone(), access.clone(), Some(admin))?)
                 }
             };
             Ok(match candidate.stand()? {
@@ -104,7 +106,8 @@ impl Server {
                 Candidacy::Waits(leader) => Stand::Waits(leader),
             })
         };
-        let driver = ControllerDriver::stand_by(move || plan(&planned, &shown), stand)?;
+        let driver =
+            ControllerDriver::stand_by(move || plan(&planned, &shown, keys.clone()), stand)?;
         let roles = Roles {
             controller: Some(driver.handle()),
             security,
@@ -132,13 +135,12 @@ pub(crate) fn map_store_path(data: &Path) -> Result<PathBuf, StartError> {
 }
 
 /// What the configuration asks of a controller.
-fn plan(config: &Config, security: &Security) -> io::Result<ControllerPlan> {
+fn plan(config: &Config, security: &Security, keys: Option<KeyPlan>) -> io::Result<ControllerPlan> {
     let switches = (0..).zip(&config.switches).map(|(index, it)| (Member::Switch(index), it.admin));
     let caches = config.caches.iter().map(|it| (Member::Cache(CacheId(it.id)), it.admin));
     let reach = |(member, at)| (member, over_http(member, at, security));
     let members = switches.chain(caches).map(reach);
     let cluster = entropy::draw().map(ClusterId)?;
-    let keys = config.key_plan().map_err(io::Error::other)?;
     Ok(ControllerPlan {
         config: config.controller_config(cluster),
         keyspaces: config.keyspace_specs(),

@@ -29,7 +29,7 @@ mod url;
 
 pub use changes::Changes;
 pub use fitness::{Fitness, inspect};
-pub use interface::{Backend, Found, Kept, Listed, Notes, Trouble, Wanted};
+pub use interface::{Backend, FoundValue, Kept, ListedValue, NoteMap, Trouble, WantedValue};
 pub use memcached::MemcachedBackend;
 pub use names::Spaces;
 pub use redis::RedisBackend;
@@ -51,7 +51,7 @@ use wire::Version;
 /// The store of one shard, with its values in a backend.
 pub struct BackendEngine<B> {
     index: MemoryEngine,
-    notes: Notes,
+    notes: NoteMap,
     spaces: Spaces,
     hidden: BTreeSet<PartitionId>,
     /// Partitions that are being cleared: they show nothing.
@@ -96,7 +96,7 @@ impl<B: Backend> BackendEngine<B> {
     }
 
     /// What has to be fetched to read this key, if anything has.
-    fn wanted(&self, key: &KeyRef<'_>) -> Option<Wanted> {
+    fn wanted(&self, key: &KeyRef<'_>) -> Option<WantedValue> {
         let known = self.index.read(key, |record| record.map(|record| record.tombstone));
         let with_expiry = match known {
             Some(true) => return None,
@@ -105,10 +105,10 @@ impl<B: Backend> BackendEngine<B> {
             None => return None,
         };
         let name = self.spaces.name(key.keyspace, key.key);
-        self.changed(&name).is_none().then_some(Wanted { name, with_expiry })
+        self.changed(&name).is_none().then_some(WantedValue { name, with_expiry })
     }
 
-    fn fetch(&self, wanted: Vec<Wanted>) {
+    fn fetch(&self, wanted: Vec<WantedValue>) {
         self.sight.borrow_mut().fetch(wanted);
     }
 
@@ -161,10 +161,15 @@ impl<B: Backend> BackendEngine<B> {
     }
 
     /// What is to be fetched for a record of the index.
-    fn wanted_of(&self, keyspace: KeyspaceId, key: &[u8], record: &Record<'_>) -> Option<Wanted> {
+    fn wanted_of(
+        &self,
+        keyspace: KeyspaceId,
+        key: &[u8],
+        record: &Record<'_>,
+    ) -> Option<WantedValue> {
         let name = self.spaces.name(keyspace, key);
         let elsewhere = !record.tombstone && self.changed(&name).is_none();
-        elsewhere.then(|| Wanted::value(name))
+        elsewhere.then(|| WantedValue::value(name))
     }
 
     /// Forgets so many notes of a partition, and says how many.

@@ -33,7 +33,7 @@ pub use policy::{PERSIST_INTERVAL, SyncPolicy, UnknownSyncPolicy};
 use super::StoreError;
 use crate::disk::{Disk, DiskRoom, Need};
 use apart::Apart;
-use clearing::Place;
+use clearing::NextPiece;
 use cluster::{KeyspaceId, PartitionId, StoreId};
 use codec::{DueKey, RecordKey};
 use directory::{CACHE_BYTES, Memtables, StoreDirectory, Trees};
@@ -72,7 +72,7 @@ pub struct FjallEngine {
     /// and its expiry if there is one: the engine is told to replace it next.
     looked_at: RefCell<Option<(Vec<u8>, Option<u64>)>>,
     /// Partitions that are being cleared, and where to go on.
-    clearing: BTreeMap<PartitionId, Place>,
+    clearing: BTreeMap<PartitionId, NextPiece>,
     /// The disk it lies on, if somebody watches it, and when it last said what it needs of that.
     disk: Option<Need>,
     needs_at: Instant,

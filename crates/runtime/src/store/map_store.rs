@@ -6,7 +6,9 @@
 mod etcd;
 mod file;
 
-pub use etcd::{Candidacy, Candidate, EtcdStore, EtcdUrl};
+pub use etcd::{
+    Candidacy, Candidate, EtcdAccess, EtcdFacts, EtcdMember, EtcdStore, EtcdUrl, look_at_members,
+};
 pub use file::{FORMAT as FILE_FORMAT, FileMapStore, inspect};
 
 use super::StoreError;

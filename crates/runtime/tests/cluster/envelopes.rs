@@ -75,7 +75,7 @@ impl Cluster {
         let read = Allowed { read: true, ..Allowed::default() };
         let reader = ClassRights { elsewhere: read, keyspaces: BTreeMap::new() };
         let keys = KeyPlan {
-            secrets: Box::new(move || Arc::clone(&secrets)),
+            secrets: Arc::new(move || Arc::clone(&secrets)),
             classes: vec![reader],
             fixed: vec![RingPorts { first: switch.service(), ports: 1 }],
             content: None,
@@ -97,7 +97,7 @@ impl Cluster {
     fn client(&self, class: u16) -> Client {
         let wish = PassWish { whose: format!("client/{class}"), class, renew: None };
         let pass = self.controller.handle().pass(wish).unwrap();
-        let passes = Some(Passes::new(pass));
+        let passes = pass.map(Passes::new);
         let options = Options { deadline: Duration::from_secs(5), passes, ..Options::default() };
         Client::connect(self.switch.service(), options).unwrap()
     }

@@ -1,6 +1,12 @@
 //! The store in etcd.
 
 use super::*;
+use rcgen::{BasicConstraints, CertificateParams, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair};
+use runtime::identity::{OutsideFiles, OutsideUser};
+use runtime::store::{EtcdAccess, EtcdUrl, look_at_members};
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::PathBuf;
 
 /// An etcd, unless there is none here.
 fn etcd(what: &str, options: &[&str]) -> Option<Server> {
@@ -12,8 +18,15 @@ fn etcd(what: &str, options: &[&str]) -> Option<Server> {
 }
 
 fn candidate(server: &Server) -> Candidate {
-    let url = format!("{}/keyway", server.url());
-    Candidate::new(url.parse().expect("a URL"), None).expect("random numbers")
+    candidate_by(server, EtcdAccess::default())
+}
+
+fn candidate_by(server: &Server, access: EtcdAccess) -> Candidate {
+    Candidate::new(url(server), access, None).expect("random numbers")
+}
+
+fn url(server: &Server) -> EtcdUrl {
+    format!("{}/keyway", server.url()).parse().expect("a URL")
 }
 
 /// Stands until it leads.
@@ -136,4 +149,130 @@ fn a_full_etcd_takes_nothing_says_so_and_goes_on_when_there_is_room() {
     std::thread::park_timeout(Duration::from_secs(3));
     assert_eq!(store.leadership(), Leadership::Certain);
     assert!(store.load().unwrap().is_some());
+}
+
+/// Certificates as an operator has them from an authority of their own.
+struct Made {
+    directory: TempDir,
+    issuer: Issuer<'static, KeyPair>,
+}
+
+impl Made {
+    fn new() -> Self {
+        let directory = TempDir::new().unwrap();
+        let key = KeyPair::generate().unwrap();
+        let mut params = CertificateParams::new(Vec::new()).unwrap();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let own = params.self_signed(&key).unwrap();
+        std::fs::write(directory.path().join("ca.crt"), own.pem()).unwrap();
+        let made = Self { directory, issuer: Issuer::new(params, key) };
+        made.issue("server", "127.0.0.1");
+        made.issue("client", "controller");
+        made
+    }
+
+    /// A certificate for this host or address, and its key.
+    fn issue(&self, name: &str, host: &str) {
+        let key = KeyPair::generate().unwrap();
+        let mut params = CertificateParams::new(vec![host.to_owned()]).unwrap();
+        // An etcd asks itself on behalf of those who speak JSON.
+        let uses = [ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
+        params.extended_key_usages = uses.to_vec();
+        let certificate = params.signed_by(&key, &self.issuer).unwrap();
+        std::fs::write(self.file(&format!("{name}.crt")), certificate.pem()).unwrap();
+        self.write_secret(&format!("{name}.key"), &key.serialize_pem());
+    }
+
+    fn write_secret(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.file(name);
+        std::fs::write(&path, text).unwrap();
+        std::fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
+        path
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    fn tls(&self, shown: bool) -> EtcdAccess {
+        let shown = shown.then(|| (self.file("client.crt"), self.file("client.key")));
+        let files = OutsideFiles { ca: self.file("ca.crt"), shown };
+        EtcdAccess { tls: Some(files.open().unwrap()), user: None }
+    }
+}
+
+/// Why it does not lead.
+fn refusal(candidate: &Candidate) -> String {
+    match candidate.stand() {
+        Err(StoreError::Etcd { why, .. }) => why,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn an_etcd_under_tls_is_reached_by_those_whom_it_takes_and_believed_if_it_is_the_right_one() {
+    let made = Made::new();
+    let Some(server) = Server::etcd_under_tls(made.directory.path()) else {
+        return skip::report("an etcd under TLS", "there is none: apt-get install etcd-server");
+    };
+    let known = candidate_by(&server, made.tls(true));
+    let mut store = lead(&known);
+    save(&mut *store, &saved(1)).unwrap();
+    assert_eq!(store.load().unwrap(), Some(saved(1)));
+    assert!(store.status().at.starts_with("etcds://"));
+
+    let nameless = refusal(&candidate_by(&server, made.tls(false)));
+    assert!(nameless.to_lowercase().contains("certificate"), "{nameless}");
+    let stranger = Made::new();
+    std::fs::copy(made.file("client.crt"), stranger.file("client.crt")).unwrap();
+    std::fs::copy(made.file("client.key"), stranger.file("client.key")).unwrap();
+    let impostor = refusal(&candidate_by(&server, stranger.tls(true)));
+    assert!(impostor.contains("invalid peer certificate"), "{impostor}");
+    assert!(!refusal(&candidate(&server)).is_empty(), "it does not speak plainly");
+    assert_eq!(store.leadership(), Leadership::Certain);
+
+    let members = look_at_members(&url(&server), made.tls(true));
+    let facts = members[0].said.as_ref().unwrap();
+    assert!(facts.has_leader && facts.alarms.is_empty(), "{facts:?}");
+}
+
+#[test]
+fn a_key_of_another_certificate_is_refused_before_anything_is_asked() {
+    let made = Made::new();
+    let shown = Some((made.file("client.crt"), made.file("server.key")));
+    let error = OutsideFiles { ca: made.file("ca.crt"), shown }.open().unwrap_err().to_string();
+    assert!(error.contains("does not go with"), "{error}");
+}
+
+#[test]
+fn an_etcd_with_users_takes_whoever_has_the_password_and_tokens_are_renewed() {
+    let Some(server) = etcd("an etcd with users", &[]) else { return };
+    let control = |words: &str| {
+        let words: Vec<&str> = words.split(' ').collect();
+        assert!(server.etcdctl(&words).unwrap().success(), "{words:?}");
+    };
+    control("user add root:secret");
+    control("user grant-role root root");
+    control("user add keyway:word");
+    control("role add keyway");
+    control("role grant-permission keyway readwrite --prefix=true /keyway/");
+    control("user grant-role keyway keyway");
+    control("auth enable");
+    let made = Made::new();
+    let user = |word: &str| {
+        let path = made.write_secret(&format!("password-{}", word.len()), word);
+        EtcdAccess { tls: None, user: Some(OutsideUser::open("keyway".into(), path).unwrap()) }
+    };
+    let mut store = lead(&candidate_by(&server, user("word\n")));
+    save(&mut *store, &saved(1)).unwrap();
+    let nobody = refusal(&candidate(&server));
+    assert!(nobody.contains("user name is empty"), "{nobody}");
+    let wrong = refusal(&candidate_by(&server, user("another")));
+    assert!(wrong.contains("authentication failed"), "{wrong}");
+
+    // All tokens end when users change.
+    control("--user=root:secret user add other:x");
+    save(&mut *store, &saved(2)).unwrap();
+    assert_eq!(store.load().unwrap(), Some(saved(2)));
+    assert_eq!(store.leadership(), Leadership::Certain);
 }

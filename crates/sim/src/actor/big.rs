@@ -31,7 +31,7 @@ pub(super) struct Fetching {
 
 /// What a request of a big value was for.
 #[derive(Clone, Debug)]
-pub(super) enum Step {
+pub(super) enum BigStep {
     /// Parts, before the manifest.
     Send(Sending),
     /// Parts whose manifest does not wait for them.
@@ -77,7 +77,7 @@ impl Actor {
         let (hasty, forgetful) = (self.rng.chance(1, 6), self.rng.chance(1, 8));
         // Some never send all of it, and some never say what it is.
         let sent = if hasty && self.rng.chance(1, 2) { 1 } else { text.len() };
-        let step = if hasty || forgetful { Step::Hurry } else { Step::Send(sending.clone()) };
+        let step = if hasty || forgetful { BigStep::Hurry } else { BigStep::Send(sending.clone()) };
         let request = Request::PutParts {
             key: &sending.key.key,
             upload: manifest.upload(),
@@ -100,7 +100,7 @@ impl Actor {
         let bytes = key.key.clone();
         let request = Request::Seal { key: &bytes, manifest, expect, expiry };
         let ticket = self.start_request(ask, key.ordered, request);
-        let what = What::Big(Step::Seal { key, kind, hasty });
+        let what = What::Big(BigStep::Seal { key, kind, hasty });
         self.waiting.insert(ticket, Asked { at, sure, what });
     }
 
@@ -119,7 +119,7 @@ impl Actor {
         let (upload, count) = (manifest.upload(), manifest.parts());
         let request = Request::GetParts { key: &bytes, upload, first: 0, count };
         let ticket = self.start_request(ask, key.ordered, request);
-        let what = What::Big(Step::Fetch(Fetching { key, manifest, found, tries }));
+        let what = What::Big(BigStep::Fetch(Fetching { key, manifest, found, tries }));
         self.waiting.insert(ticket, Asked { at, sure, what });
         Ok(())
     }
@@ -129,12 +129,12 @@ impl Actor {
         &mut self,
         ask: &Ask<'_>,
         (at, sure): (Instant, bool),
-        step: Step,
+        step: BigStep,
         outcome: Outcome<Reply>,
     ) -> Result<Ended, String> {
         match (step, outcome) {
-            (Step::Hurry, _) => Ok(None),
-            (Step::Send(sending), outcome) => {
+            (BigStep::Hurry, _) => Ok(None),
+            (BigStep::Send(sending), outcome) => {
                 let sent = matches!(&outcome, Outcome::Done(Reply::Mset(all))
                     if all.iter().all(Outcome::is_done));
                 if sent {
@@ -152,20 +152,22 @@ impl Actor {
             }
             // Whoever is cut off for too long before the manifest arrives has lost the parts; or
             // whose key is: it may have to be recalled first.
-            (Step::Seal { hasty, .. }, Outcome::Refused(Refusal::PartsMissing))
+            (BigStep::Seal { hasty, .. }, Outcome::Refused(Refusal::PartsMissing))
                 if hasty || !sure || ask.now.since(at) > PART_TIMES.idle =>
             {
                 Ok(None)
             }
-            (Step::Seal { key, kind, .. }, outcome) => Ok(Some((What::One(key, kind), outcome))),
-            (Step::Fetch(fetching), Outcome::Done(Reply::Mget(parts))) => {
+            (BigStep::Seal { key, kind, .. }, outcome) => Ok(Some((What::One(key, kind), outcome))),
+            (BigStep::Fetch(fetching), Outcome::Done(Reply::Mget(parts))) => {
                 self.put_together(ask, (at, sure), fetching, parts)
             }
-            (Step::Again { key, tries }, Outcome::Done(Reply::Get(Some(found)))) if found.big => {
+            (BigStep::Again { key, tries }, Outcome::Done(Reply::Get(Some(found))))
+                if found.big =>
+            {
                 self.fetch(ask, (at, sure), (key, tries), found)?;
                 Ok(None)
             }
-            (Step::Fetch(Fetching { key, .. }) | Step::Again { key, .. }, outcome) => {
+            (BigStep::Fetch(Fetching { key, .. }) | BigStep::Again { key, .. }, outcome) => {
                 Ok(Some((What::One(key, OpKind::Read(None)), outcome)))
             }
         }
@@ -187,7 +189,7 @@ impl Actor {
             if tries < TRIES_MAX {
                 let bytes = key.key.clone();
                 let ticket = self.start_request(ask, key.ordered, Request::Get { key: &bytes });
-                let what = What::Big(Step::Again { key, tries: tries + 1 });
+                let what = What::Big(BigStep::Again { key, tries: tries + 1 });
                 self.waiting.insert(ticket, Asked { at, sure, what });
                 return Ok(None);
             }

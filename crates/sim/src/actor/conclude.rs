@@ -1,6 +1,6 @@
 //! What a simulated user makes of the outcome of a request: operations on single keys.
 
-use super::big::Step;
+use super::big::BigStep;
 use super::many::Asking;
 use super::{Actor, Answered, Asked, What};
 use crate::check::{History, Op, OpKind, complete};
@@ -103,7 +103,7 @@ impl Actor {
             },
             What::Batch(parts) => told.batch(&parts, reply, history),
             // Only a client that went away does not go on. What became of its manifest is unknown.
-            What::Big(Step::Seal { key, kind, .. }) => {
+            What::Big(BigStep::Seal { key, kind, .. }) => {
                 history.record(&key, op(kind, Version::NONE))
             }
             // How many keys there are the nodes are asked in the end, beside their disks.

@@ -34,7 +34,7 @@ struct HeldLock {
 
 /// What a request is for.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Step {
+pub(super) enum LockStep {
     Take { span_ms: u64 },
     Look,
 }
@@ -69,7 +69,7 @@ impl Actor {
         let key =
             format!("e{}-{}-{}", self.index, self.incarnations, self.lock.number).into_bytes();
         if self.lock.held.is_some() {
-            self.submit(ask, Request::Get { key: &key }, What::Lock(Step::Look));
+            self.submit(ask, Request::Get { key: &key }, What::Lock(LockStep::Look));
             return true;
         }
         let span_ms = 1 + self.rng.below(SPAN_MAX_MS);
@@ -78,7 +78,7 @@ impl Actor {
         } else {
             Expiry::In(Duration::from_millis(span_ms))
         };
-        let what = What::Lock(Step::Take { span_ms });
+        let what = What::Lock(LockStep::Take { span_ms });
         self.submit(ask, Request::Put { key: &key, value: b"1", expiry }, what);
         true
     }
@@ -86,24 +86,24 @@ impl Actor {
     pub(super) fn conclude_lock(
         &mut self,
         (called, now): (Instant, Instant),
-        step: Step,
+        step: LockStep,
         outcome: Outcome<Reply>,
         history: &mut History,
     ) {
         self.lock.asked = false;
         let found = match (step, outcome) {
-            (Step::Take { span_ms }, Outcome::Done(_)) => {
+            (LockStep::Take { span_ms }, Outcome::Done(_)) => {
                 self.done += 1;
                 self.lock.held = Some(HeldLock { called, returned: now, span_ms });
                 return;
             }
-            (Step::Take { .. }, _) => {
+            (LockStep::Take { .. }, _) => {
                 self.unknown += 1;
                 self.lock.number += 1;
                 return;
             }
-            (Step::Look, Outcome::Done(Reply::Get(found))) => found,
-            (Step::Look, _) => return,
+            (LockStep::Look, Outcome::Done(Reply::Get(found))) => found,
+            (LockStep::Look, _) => return,
         };
         self.done += 1;
         let Some(held) = self.lock.held else { return };

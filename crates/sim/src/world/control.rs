@@ -5,7 +5,7 @@
 //! may reach its member late, twice, or after its controller is gone.
 
 use super::faults::{Harm, Relief};
-use super::process::{Parcel, Process, State};
+use super::process::{Parcel, Process, ProcessState};
 use super::{Unit, World};
 use crate::actor::ORDERED_KEYS;
 use crate::options::Options;
@@ -83,7 +83,7 @@ impl World {
         }
         let role = self.role_of_unit(Unit::Master(index));
         // With one of the orders in its hands it may be stopped.
-        while self.process(role).state != State::Paused {
+        while self.process(role).state != ProcessState::Paused {
             let Some(master) = self.controllers.get_mut(index) else { return };
             let Some((to, order)) = master.machine.as_mut().and_then(|it| it.poll_order()) else {
                 return;

@@ -1,6 +1,6 @@
 //! What breaks, for how long, and how it gets whole again.
 
-use super::process::State;
+use super::process::ProcessState;
 use super::{Unit, World};
 use crate::actor::Actor;
 use crate::clock::nanos;
@@ -195,10 +195,10 @@ impl World {
                 self.crash_for_a_while(Role::Switch(index), Harm::None);
             }
             Fault::ControllerCrash => self.crash_controller(),
-            Fault::Pause => self.disturb_someone(|_| State::Paused),
+            Fault::Pause => self.disturb_someone(|_| ProcessState::Paused),
             Fault::Slow => self.disturb_someone(|world| {
                 let most = Duration::from_micros(SLOW_US_MAX);
-                State::Slow(Duration::from_micros(100) + world.up_to(most))
+                ProcessState::Slow(Duration::from_micros(100) + world.up_to(most))
             }),
             Fault::Cut => self.cut(),
             Fault::Clog => self.clog(),
@@ -242,7 +242,8 @@ impl World {
             Relief::Restart(role) => self.start(role),
             Relief::GoOn(role, incarnation) => {
                 let process = self.process(role);
-                let disturbed = matches!(process.state, State::Paused | State::Slow(_));
+                let disturbed =
+                    matches!(process.state, ProcessState::Paused | ProcessState::Slow(_));
                 if disturbed && process.incarnation.0 == incarnation {
                     self.go_on(role);
                 }
@@ -321,9 +322,9 @@ impl World {
         }
     }
 
-    fn disturb_someone(&mut self, how: impl FnOnce(&mut Self) -> State) {
+    fn disturb_someone(&mut self, how: impl FnOnce(&mut Self) -> ProcessState) {
         let role = self.any_role();
-        if self.process(role).state != State::Up {
+        if self.process(role).state != ProcessState::Up {
             return;
         }
         let state = how(self);

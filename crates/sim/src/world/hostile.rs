@@ -12,7 +12,7 @@ mod thief;
 pub use attacker::Attack;
 
 use super::World;
-use super::process::State;
+use super::process::ProcessState;
 use super::traffic::carry;
 use crate::options::{Hostility, Options};
 use crate::queue::Event;
@@ -141,7 +141,7 @@ impl World {
                 self.queue.schedule(self.now + wait, Event::Guard(GuardStep::Renew(client)));
             }
             GuardStep::Renewed(client, pass) => {
-                if self.process(Role::Client(client)).state == State::Up
+                if self.process(Role::Client(client)).state == ProcessState::Up
                     && let Some(guard) = &mut self.guard
                 {
                     guard.envelopes.renew(client, *pass);

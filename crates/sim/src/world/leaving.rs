@@ -2,7 +2,7 @@
 
 use super::World;
 use super::faults::{Harm, Relief};
-use super::process::State;
+use super::process::ProcessState;
 use crate::queue::Event;
 use crate::role::Role;
 use std::time::Duration;
@@ -20,7 +20,7 @@ impl World {
             index => Role::Node(index - switches),
         };
         let process = self.process_mut(role);
-        if process.leaving || process.state != State::Up {
+        if process.leaving || process.state != ProcessState::Up {
             return;
         }
         process.leaving = true;

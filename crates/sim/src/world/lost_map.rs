@@ -4,7 +4,7 @@
 
 use super::World;
 use super::faults::{Harm, Relief};
-use super::process::State;
+use super::process::ProcessState;
 use crate::queue::Event;
 use crate::role::Role;
 use cluster::{Incarnation, MaybeMutant, NodeId, NodeRecord, ShardRecord, SwitchRecord};
@@ -35,7 +35,7 @@ impl World {
     fn put_old_map_back(&mut self) -> bool {
         let role = Role::Controller(self.leader);
         let nodes = (0..self.cast.nodes).map(Role::Node);
-        let all_up = nodes.chain([role]).all(|role| self.process(role).state == State::Up);
+        let all_up = nodes.chain([role]).all(|role| self.process(role).state == ProcessState::Up);
         let Some(old) = self.old_maps.front().cloned().filter(|_| all_up) else { return false };
         self.note(format_args!("an old map is put back: revision {}", old.map.revision));
         self.crash(role, Harm::None);

@@ -14,7 +14,7 @@ use wire::Endpoint;
 /// One process and the machine it runs on.
 #[derive(Debug)]
 pub(super) struct Process {
-    pub(super) state: State,
+    pub(super) state: ProcessState,
     /// It was asked to end, and waits until it may.
     pub(super) leaving: bool,
     /// Which incarnation this is; meaningless while down.
@@ -32,7 +32,7 @@ pub(super) struct Process {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum State {
+pub(super) enum ProcessState {
     Down,
     Up,
     /// It was stopped from outside and does nothing until it is let go on.
@@ -61,7 +61,7 @@ pub(super) enum Parcel {
 impl Process {
     pub(super) fn new(clock: Clock) -> Self {
         Self {
-            state: State::Down,
+            state: ProcessState::Down,
             leaving: false,
             incarnation: Incarnation::default(),
             is_old: false,
@@ -75,14 +75,14 @@ impl Process {
     /// Whether it does what is due when it is due.
     pub(super) fn is_free(&self) -> bool {
         match self.state {
-            State::Up => true,
-            State::Slow(_) => self.inbox.is_empty(),
-            State::Down | State::Paused => false,
+            ProcessState::Up => true,
+            ProcessState::Slow(_) => self.inbox.is_empty(),
+            ProcessState::Down | ProcessState::Paused => false,
         }
     }
 
     pub(super) fn is_up(&self) -> bool {
-        self.state != State::Down
+        self.state != ProcessState::Down
     }
 
     /// Parcels that wait.
@@ -92,7 +92,7 @@ impl Process {
 
     /// Ends it, and whatever it has not taken.
     pub(super) fn end(&mut self) {
-        (self.state, self.leaving) = (State::Down, false);
+        (self.state, self.leaving) = (ProcessState::Down, false);
         self.inbox.clear();
     }
 }
@@ -103,14 +103,14 @@ impl World {
         let now = self.now;
         let process = self.process_mut(role);
         match process.state {
-            State::Up => self.take(role, parcel),
-            State::Down => self.turn_away(role, parcel),
+            ProcessState::Up => self.take(role, parcel),
+            ProcessState::Down => self.turn_away(role, parcel),
             // What is sent over a connection is not lost for lack of room.
-            State::Paused | State::Slow(_)
+            ProcessState::Paused | ProcessState::Slow(_)
                 if process.inbox.len() >= INBOX_MAX
                     && matches!(parcel, Parcel::Datagram { .. }) => {}
-            State::Paused => process.inbox.push_back(parcel),
-            State::Slow(takes) => {
+            ProcessState::Paused => process.inbox.push_back(parcel),
+            ProcessState::Slow(takes) => {
                 process.inbox.push_back(parcel);
                 if process.inbox.len() == 1 {
                     let incarnation = process.incarnation.0;
@@ -144,7 +144,7 @@ impl World {
     pub(super) fn serve_next(&mut self, role: Role, incarnation: u64) {
         let now = self.now;
         let process = self.process_mut(role);
-        let State::Slow(takes) = process.state else { return };
+        let ProcessState::Slow(takes) = process.state else { return };
         if process.incarnation.0 != incarnation {
             return;
         }
@@ -161,12 +161,12 @@ impl World {
 
     /// Stops a controller that is about to send an order: that leaves when it goes on.
     pub(super) fn stop_with(&mut self, role: Role, mandate: Mandate) {
-        self.disturb(role, State::Paused);
+        self.disturb(role, ProcessState::Paused);
         self.process_mut(role).inbox.push_back(Parcel::Leaves(mandate));
     }
 
     /// Stops a process, or makes it slow.
-    pub(super) fn disturb(&mut self, role: Role, state: State) {
+    pub(super) fn disturb(&mut self, role: Role, state: ProcessState) {
         self.note(format_args!("{role} is {state:?}"));
         self.process_mut(role).state = state;
         self.rearm_all(role);
@@ -176,11 +176,11 @@ impl World {
     /// meanwhile.
     pub(super) fn go_on(&mut self, role: Role) {
         let process = self.process_mut(role);
-        if matches!(process.state, State::Up | State::Down) {
+        if matches!(process.state, ProcessState::Up | ProcessState::Down) {
             return;
         }
-        let stopped = process.state == State::Paused;
-        process.state = State::Up;
+        let stopped = process.state == ProcessState::Paused;
+        process.state = ProcessState::Up;
         let inbox = std::mem::take(&mut process.inbox);
         self.note(format_args!("{role} goes on, {} parcels wait", inbox.len()));
         if role == Role::Store && stopped {

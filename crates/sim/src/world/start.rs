@@ -5,7 +5,7 @@ use super::delegations::Delegations;
 use super::faults::Harm;
 use super::hostile::Guard;
 use super::leaders::Candidate;
-use super::process::{Process, State};
+use super::process::{Process, ProcessState};
 use super::store::Store;
 use super::{Master, START, Shard, Switch, World};
 use crate::actor::Actor;
@@ -111,7 +111,7 @@ impl World {
         let mutant = self.options.mutant;
         let is_old = self.options.old_nodes && self.now == START;
         let process = self.process_mut(role);
-        (process.state, process.incarnation) = (State::Up, incarnation);
+        (process.state, process.incarnation) = (ProcessState::Up, incarnation);
         (process.superior, process.obeyed) = (Superior::default(), Term::default());
         process.is_old = is_old;
         if let Some(mutant) = mutant {

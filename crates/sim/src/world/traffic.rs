@@ -1,7 +1,7 @@
 //! Datagrams: from the network to the machines, and from the machines to the network.
 
 use super::hostile::Guard;
-use super::process::{Parcel, State};
+use super::process::{Parcel, ProcessState};
 use super::{Unit, World};
 use crate::clock::nanos;
 use crate::net::Net;
@@ -212,7 +212,7 @@ impl World {
     pub(super) fn sync_ends(&mut self, index: usize) {
         let role = self.role_of_unit(Unit::Shard(index));
         // A stopped process hears of it when it goes on.
-        if self.process(role).state != State::Paused {
+        if self.process(role).state != ProcessState::Paused {
             self.end_sync(index);
         }
     }

@@ -2,7 +2,7 @@
 
 use super::World;
 use super::faults::{Harm, Relief};
-use super::process::State;
+use super::process::ProcessState;
 use crate::queue::Event;
 use crate::role::Role;
 use std::time::Duration;
@@ -70,10 +70,10 @@ impl World {
     pub(super) fn trouble_store(&mut self) {
         let until = self.now + self.length();
         match self.rng.below(5) {
-            0 | 1 => self.disturb_store(State::Paused),
+            0 | 1 => self.disturb_store(ProcessState::Paused),
             2 => {
                 let takes = Duration::from_millis(20) + self.up_to(STORE_TAKES_MAX);
-                self.disturb_store(State::Slow(takes));
+                self.disturb_store(ProcessState::Slow(takes));
             }
             3 => {
                 self.note("the store is full");
@@ -90,8 +90,8 @@ impl World {
         }
     }
 
-    fn disturb_store(&mut self, state: State) {
-        if self.process(Role::Store).state != State::Up {
+    fn disturb_store(&mut self, state: ProcessState) {
+        if self.process(Role::Store).state != ProcessState::Up {
             return;
         }
         self.disturb(Role::Store, state);

@@ -146,7 +146,7 @@ fn who_watches_is_told_of_what_really_changes() {
 #[test]
 fn a_rule_goes_on_when_another_with_its_bit_of_the_filter_leaves() {
     let (rules, now) = (RuleTable::default(), Instant::from_unix_ms(1_000));
-    let bit_of = |hash| filter_bit(Place::of(SPACE, hash).fingerprint);
+    let bit_of = |hash| filter_bit(Probe::of(SPACE, hash).fingerprint);
     let same = (8..).find(|hash| bit_of(*hash) == bit_of(7)).expect("there are many more");
     change(&rules, now, 0, (5, 0), &[(1, 7), (1, same)]);
     change(&rules, now, 0, (5, 2), &[(0, 7)]);

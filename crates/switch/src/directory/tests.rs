@@ -31,12 +31,12 @@ fn places(nodes: &[u16]) -> Vec<Option<(NodeId, Incarnation)>> {
 /// Nodes 1 to 4 in their places, and one key with readers 2 and 3.
 fn order(revision: u64, generation: u64) -> HotOrder {
     HotOrder {
-        cluster: cluster::ClusterId(0),
         revision: Revision::new(revision),
         switch: INCARNATION,
         selection: Selection::Random,
         places: places(&[1, 2, 3, 4]),
         keys: vec![key(KEY.1, generation, 1, 2)],
+        ..HotOrder::default()
     }
 }
 

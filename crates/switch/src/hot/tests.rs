@@ -17,12 +17,12 @@ fn full(readers: u16, delegation: Option<cluster::Delegation>) -> HotOrder {
         delegation,
     };
     HotOrder {
-        cluster: cluster::ClusterId(0),
         revision: Revision::new(1),
         switch: Incarnation(1),
         selection: Selection::Predicted,
         places: (0..64).map(|id| Some((NodeId(id), Incarnation(1)))).collect(),
         keys: (0..wire::HOT_KEYS_MAX as u64).map(key).collect(),
+        ..HotOrder::default()
     }
 }
 

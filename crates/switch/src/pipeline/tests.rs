@@ -35,12 +35,12 @@ fn order(revision: u64, delegation: Option<Delegation>) -> HotOrder {
         delegation,
     };
     HotOrder {
-        cluster: cluster::ClusterId(0),
         revision: Revision::new(revision),
         switch: INCARNATION,
         selection: Selection::Random,
         places,
         keys: vec![entry],
+        ..HotOrder::default()
     }
 }
 

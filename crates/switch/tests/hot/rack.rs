@@ -71,12 +71,12 @@ pub(crate) fn order(
     };
     let places = (0..=readers).map(|id| Some((NodeId(id), Incarnation(1)))).collect();
     HotOrder {
-        cluster: cluster::ClusterId(0),
         revision: Revision::new(revision),
         switch: INCARNATION,
         selection,
         places,
         keys: vec![key],
+        ..HotOrder::default()
     }
 }
 

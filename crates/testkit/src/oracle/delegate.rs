@@ -3,7 +3,7 @@
 
 use super::hot::{Entry, Hot};
 use super::model::Sent;
-use cluster::{NodeId, SwitchTables};
+use cluster::{HotOrder, NodeId, SwitchTables};
 use std::collections::{BTreeMap, BTreeSet};
 use wire::{DelegatedReply, HEADER_LEN, Header, KeyReply, Version, hop_flag};
 
@@ -74,11 +74,13 @@ pub enum Way {
 
 impl Delegate {
     /// An order comes, to a directory that was empty or not.
-    pub fn order(&mut self, revision: u64, was_empty: bool) {
+    pub fn order(&mut self, order: &HotOrder, was_empty: bool) {
+        let (own, earlier) = (order.revision.get() << 16, order.at_home_since.get() << 16);
         if was_empty {
-            self.beginning = revision << 16;
+            let is_known = earlier > self.directory_clock;
+            self.beginning = if is_known { earlier.min(own) } else { own };
         }
-        self.directory_clock = self.directory_clock.max(revision << 16);
+        self.directory_clock = self.directory_clock.max(own);
     }
 
     /// Where a write that may be delegated goes. A switch that may choose chose what another one

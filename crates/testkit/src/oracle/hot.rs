@@ -67,7 +67,7 @@ impl Hot {
         {
             return;
         }
-        delegate.order(order.revision.get(), self.order.revision.is_none());
+        delegate.order(order, self.order.revision.is_none());
         let mut before = std::mem::take(&mut self.entries);
         let mut stayed = BTreeSet::new();
         for key in &order.keys {

@@ -72,12 +72,12 @@ fn wide_order(nodes: usize, keys: &[KeyDraw], holes: &[u8], selection: u8) -> Ho
     };
     let keys = (0..).zip(keys).map(key).collect();
     HotOrder {
-        cluster: cluster::ClusterId(0),
         revision: Revision::NONE,
         switch: INCARNATION,
         selection,
         places,
         keys,
+        ..HotOrder::default()
     }
 }
 

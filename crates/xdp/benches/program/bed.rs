@@ -73,7 +73,7 @@ impl Task {
     }
 
     /// The same in an envelope, which the program makes.
-    pub(crate) fn sealed(program: &'static str, packet: &[u8], runs: u32) -> Self {
+    fn sealed(program: &'static str, packet: &[u8], runs: u32) -> Self {
         let datagram = [&[0; ENVELOPE_LEN][..], packet].concat();
         let mut frame = framed(&datagram);
         let (_, packet) = frame.split_at_mut(HEADERS + ENVELOPE_LEN);
@@ -112,6 +112,20 @@ impl Bed {
     /// From the next load on, packets are in envelopes.
     pub(crate) fn seal(&mut self) {
         self.sealed = true;
+    }
+
+    /// Runs a program on a packet as it comes here.
+    pub(crate) fn task(&self, program: &'static str, packet: &[u8], runs: u32) -> Task {
+        if self.sealed {
+            Task::sealed(program, packet, runs)
+        } else {
+            Task::new(program, packet, runs)
+        }
+    }
+
+    /// The first where packets are bare, the second where they are in envelopes.
+    pub(crate) fn pick<T>(&self, bare: T, in_envelopes: T) -> T {
+        if self.sealed { in_envelopes } else { bare }
     }
 
     /// Loads the programs again: where the kernel puts them changes a nanosecond or two.

@@ -111,12 +111,12 @@ pub(crate) fn hot_order(switch: Incarnation, nodes: u16, delegations: bool) -> H
         delegation: delegations.then_some(delegation),
     };
     HotOrder {
-        cluster: cluster::ClusterId(0),
         revision: Revision::new(GENERATION),
         switch,
         selection: Selection::Predicted,
         places: (0..nodes).map(|node| Some((NodeId(node), Incarnation(1)))).collect(),
         keys: (0..HOT_KEYS).map(key).collect(),
+        ..HotOrder::default()
     }
 }
 

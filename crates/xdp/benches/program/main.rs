@@ -44,83 +44,24 @@ fn main() {
             &json!({ "group": "verifier", "program": program, "instructions": instructions }),
         );
     }
-    if std::env::args().any(|argument| argument == "--envelopes") {
-        for partitions in [128, 4096] {
-            singles(report, &mut bed, partitions);
-        }
-        bed.load_again();
-        many(report, &mut bed);
-        return with_envelopes(report, &mut bed);
-    }
+    let only_envelopes = std::env::args().any(|argument| argument == "--envelopes");
     for partitions in [128, 4096] {
         singles(report, &mut bed, partitions);
-        with_hot_keys(report, &mut bed, partitions);
-        with_delegations(report, &mut bed, partitions);
-        with_caches(report, &mut bed, partitions);
-    }
-    bed.load_again();
-    many(report, &mut bed);
-    live(report, &mut bed);
-    with_envelopes(report, &mut bed);
-}
-
-/// The same in envelopes.
-fn with_envelopes(report: Report, bed: &mut Bed) {
-    bed.seal();
-    for partitions in [128, 4096] {
-        let of = Of::Nothing;
-        let (get, put, reply) = (cases::get(of), cases::put(of), cases::reply(of));
-        let task = |program, packet: &[u8]| Task::sealed(program, packet, RUNS);
-        let tasks = [
-            task("only_anew", &get),
-            task("anew_least", &get),
-            task("anew_one", &get),
-            task("only_anew", &put),
-            task("anew_one", &put),
-            task("only_anew", &reply),
-            task("anew_one", &reply),
-        ];
-        let rows = [
-            ("packet made anew and sealed", 0, None),
-            ("least: rewrite, redirect", 1, Some(0)),
-            ("GET", 2, Some(0)),
-            ("PUT", 4, Some(3)),
-            ("reply", 6, Some(5)),
-        ];
-        report.text(&format!("{partitions} partitions, in envelopes"));
-        measure(report, bed, ("sealed", partitions), &tasks, &rows, |_| ());
-    }
-    sealed_many(report, bed);
-}
-
-/// MGETs in envelopes.
-fn sealed_many(report: Report, bed: &mut Bed) {
-    bed.load_again();
-    report.text("in envelopes: keys  nodes  parts   ns raw   ns net   net per key");
-    for nodes in [1, 4, 16] {
-        bed.install(128, nodes);
-        for keys in [8, 32] {
-            let mget = cases::mget(keys);
-            let task = |program| Task::sealed(program, &mget, RUNS_OF_MANY);
-            let before = bed.emitted();
-            let [anew, whole] =
-                bed.time(&[task("only_anew_many"), task("anew_many_parts")], ROUNDS);
-            let runs = ROUNDS as f64 * f64::from(RUNS_OF_MANY);
-            let parts = (bed.emitted() - before) as f64 / runs;
-            let net = whole - anew;
-            report.row(
-                &format!(
-                    "{keys:>18} {nodes:>6} {parts:>6.2} {whole:>8.0} {net:>8.0} {:>13.1}",
-                    net / f64::from(keys)
-                ),
-                &json!({
-                    "group": "sealed mget", "partitions": 128, "keys": keys, "nodes": nodes,
-                    "parts": parts, "ns_raw": whole, "ns": net,
-                }),
-            );
+        if !only_envelopes {
+            with_hot_keys(report, &mut bed, partitions);
+            with_delegations(report, &mut bed, partitions);
+            with_caches(report, &mut bed, partitions);
         }
     }
-    report.text("");
+    many(report, &mut bed);
+    if !only_envelopes {
+        live(report, &mut bed);
+    }
+    bed.seal();
+    for partitions in [128, 4096] {
+        singles(report, &mut bed, partitions);
+    }
+    many(report, &mut bed);
 }
 
 /// Frames that really flow.
@@ -150,10 +91,12 @@ type Row = (&'static str, usize, Option<usize>);
 fn singles(report: Report, bed: &mut Bed, partitions: u32) {
     let of = Of::Nothing;
     let (get, put, reply) = (cases::get(of), cases::put(of), cases::reply(of));
+    let task = |program, packet: &[u8]| bed.task(program, packet, RUNS);
     let tasks = [
         task("only_anew", &get),
         task("anew_least", &get),
         task("anew_one", &get),
+        task("only_anew", &put),
         task("anew_one", &put),
         task("only_anew", &reply),
         task("anew_one", &reply),
@@ -162,14 +105,12 @@ fn singles(report: Report, bed: &mut Bed, partitions: u32) {
         ("packet made anew", 0, None),
         ("least: rewrite, redirect", 1, Some(0)),
         ("GET", 2, Some(0)),
-        ("PUT", 3, Some(0)),
-        ("reply made anew", 4, None),
-        ("reply", 5, Some(4)),
+        ("PUT", 4, Some(3)),
+        ("reply", 6, Some(5)),
     ];
-    report.text(&format!(
-        "{partitions} partitions                ns raw   ns net   net to the least"
-    ));
-    measure(report, bed, ("plain", partitions), &tasks, &rows, |_| ());
+    let (group, how) = bed.pick(("plain", ""), ("sealed", ", in envelopes"));
+    report.text(&format!("{partitions} partitions{how:<16}ns raw   ns net   net to the least"));
+    measure(report, bed, (group, partitions), &tasks, &rows, |_| ());
 }
 
 /// The same while some keys are hot.
@@ -318,6 +259,7 @@ fn spread<T>(of: &[T], figure: impl Fn(&T) -> f64) -> [f64; 3] {
 
 /// MGET by keys and nodes.
 fn many(report: Report, bed: &mut Bed) {
+    bed.load_again();
     bed.install(128, 1);
     let clones = |count| Task::new("only_clones", &cases::parts(count), RUNS_OF_MANY);
     let [one, sixteen] = bed.time(&[clones(1), clones(16)], ROUNDS);
@@ -326,15 +268,18 @@ fn many(report: Report, bed: &mut Bed) {
         &format!("sending a part as a clone, to an interface that drops it: {clone:.0} ns\n"),
         &json!({ "group": "clone", "ns": clone }),
     );
-    report.text("partitions  keys  nodes  parts   ns raw   ns net   without clones   net per key");
+    let (group, how) = bed.pick(("mget", ""), ("sealed mget", "in envelopes: "));
+    report.text(&format!(
+        "{how}partitions  keys  nodes  parts   ns raw   ns net   without clones   net per key"
+    ));
     for (partitions, nodes) in [128, 4096].into_iter().flat_map(|p| [(p, 1), (p, 4), (p, 16)]) {
         bed.install(partitions, nodes);
         for keys in [8, 32] {
             let mget = cases::mget(keys);
-            let task = |program| Task::new(program, &mget, RUNS_OF_MANY);
+            let task = |program| bed.task(program, &mget, RUNS_OF_MANY);
+            let tasks = [task("only_anew_many"), task("anew_many_parts")];
             let before = bed.emitted();
-            let [anew, whole] =
-                bed.time(&[task("only_anew_many"), task("anew_many_parts")], ROUNDS);
+            let [anew, whole] = bed.time(&tasks, ROUNDS);
             let runs = ROUNDS as f64 * f64::from(RUNS_OF_MANY);
             let parts = (bed.emitted() - before) as f64 / runs;
             let net = whole - anew;
@@ -346,7 +291,7 @@ fn many(report: Report, bed: &mut Bed) {
                     net / f64::from(keys)
                 ),
                 &json!({
-                    "group": "mget", "partitions": partitions, "keys": keys, "nodes": nodes,
+                    "group": group, "partitions": partitions, "keys": keys, "nodes": nodes,
                     "parts": parts, "ns_raw": whole, "ns": net, "ns_without_clones": without,
                 }),
             );

@@ -226,12 +226,12 @@ pub(crate) fn order(revision: u64, generation: u64) -> HotOrder {
     };
     let places = [2, 3].map(|node| Some((NodeId(node), Incarnation(1)))).into();
     HotOrder {
-        cluster: cluster::ClusterId(0),
         revision: Revision::new(revision),
         switch: INCARNATION,
         selection: Selection::Reported,
         places,
         keys: vec![key],
+        ..HotOrder::default()
     }
 }
 

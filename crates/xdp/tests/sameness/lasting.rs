@@ -10,6 +10,7 @@ use machine::Instant;
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant as WallInstant, SystemTime, UNIX_EPOCH};
+use testkit::flag::RaiseOnDrop;
 use testkit::frame::HEADERS;
 use testkit::wires::{Room, ip};
 use wire::{DropReason, Fields as _, HEADER_LEN, Revision};
@@ -246,12 +247,12 @@ fn nothing_is_lost_while_the_program_is_replaced() {
             }
             plane
         });
-        let mut sent = 0;
+        let (raised, mut sent) = (RaiseOnDrop(ended), 0);
         // On a busy machine a program takes its time to load.
         let (is_short, is_bearable) =
             (lasts(Duration::from_secs(2)), lasts(Duration::from_secs(60)));
         flow(&mut sent, &|| is_short() || replaced.load(Ordering::Relaxed) < 2 && is_bearable());
-        ended.store(true, Ordering::Relaxed);
+        drop(raised);
         let plane = reloads.join().unwrap();
         flow(&mut sent, &lasts(Duration::from_millis(50)));
         let late = WallInstant::now() + Duration::from_secs(5);

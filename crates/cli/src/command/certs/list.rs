@@ -7,14 +7,14 @@ use console::out;
 use console::shared::Shared;
 use machine::Instant;
 use runtime::clock::Clock;
-use runtime::identity::{Facts, Listed};
+use runtime::identity::{Facts, ListedCertificate};
 
 /// Shows these certificates. Exit code 1 if one is not valid now.
-pub(super) fn run(all: &[Listed], shared: &Shared) -> Result<Verdict, Failure> {
+pub(super) fn run(all: &[ListedCertificate], shared: &Shared) -> Result<Verdict, Failure> {
     let Instant(now) = Clock::new().now();
     let now = i64::try_from(now / 1_000_000_000).unwrap_or(i64::MAX);
     let mut rows = vec![["name", "serial", "valid until", ""].map(str::to_owned).to_vec()];
-    for Listed { certificate, facts } in all {
+    for ListedCertificate { certificate, facts } in all {
         let Facts { identity, serial, from, until, until_text, .. } = facts;
         let state = state(facts, now);
         if shared.json {

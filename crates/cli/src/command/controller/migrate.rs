@@ -5,7 +5,11 @@ use console::answer::Answer;
 use console::exit::{Failure, Verdict};
 use console::out;
 use console::shared::Shared;
-use runtime::migrate::{MigrateError, Place, migrate};
+use runtime::config::Config;
+use runtime::identity::IdentityError;
+use runtime::migrate::{MigrateError, StoreLocation, migrate};
+use runtime::store::{EtcdAccess, EtcdUrl};
+use std::path::PathBuf;
 
 /// Move the controller's state to another store: from its directory to an etcd, or back.
 ///
@@ -18,24 +22,33 @@ use runtime::migrate::{MigrateError, Place, migrate};
 Examples:
   keyway controller migrate-store --from /var/lib/keyway/controller \\
       --to etcd://10.0.0.1:2379,10.0.0.2:2379/keyway
-  keyway controller migrate-store --from etcd://10.0.0.1:2379/keyway --to ./controller")]
+  keyway controller migrate-store --from etcd://10.0.0.1:2379/keyway --to ./controller
+  keyway controller migrate-store --from ./controller --to etcds://10.0.0.1:2379/keyway \
+      --config keyway.toml")]
 pub(super) struct Args {
     /// The store that has the state: the `data` or the `store` of a [controller].
     #[arg(long, value_name = "PLACE")]
-    from: Place,
+    from: StoreLocation,
     /// The store that is to have it.
     #[arg(long, value_name = "PLACE")]
-    to: Place,
+    to: StoreLocation,
+    /// The configuration whose [controller.etcd] says how etcd is reached, if it has TLS or users.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
 }
 
 impl Args {
     pub(super) fn run(self, shared: &Shared) -> Result<Verdict, Failure> {
         private_files();
-        let Self { from, to } = self;
+        let Self { from, to, config } = self;
         if from == to {
             return Err(Failure::usage("--from and --to are the same"));
         }
-        let saved = migrate(&from, &to).map_err(|error| match error {
+        let load =
+            |path: &PathBuf| Config::load(path).map_err(|error| Failure::usage(error.to_string()));
+        let config = config.as_ref().map(load).transpose()?;
+        let access = |url: &EtcdUrl| access(config.as_ref(), url);
+        let saved = migrate(&from, &to, &access).map_err(|error| match error {
             MigrateError::Start(error) => Failure::Other(error.into()),
             other => Failure::Refused(other.to_string()),
         })?;
@@ -46,8 +59,10 @@ impl Args {
             return Ok(Verdict::Yes);
         }
         let setting = match &to {
-            Place::Directory(path) => format!("data = \"{}\"    (and no store)", path.display()),
-            Place::Etcd(url) => format!("store = \"{url}\""),
+            StoreLocation::Directory(path) => {
+                format!("data = \"{}\"    (and no store)", path.display())
+            }
+            StoreLocation::Etcd(url) => format!("store = \"{url}\""),
         };
         out::print(&format!(
             "\
@@ -60,5 +75,17 @@ and start the controllers.
 "
         ))?;
         Ok(Verdict::Yes)
+    }
+}
+
+/// How an etcd is reached, as the configuration says.
+fn access(config: Option<&Config>, url: &EtcdUrl) -> Result<EtcdAccess, IdentityError> {
+    match config {
+        Some(config) => config.etcd_access(url),
+        None if url.is_tls() => Err(IdentityError::Missing {
+            path: "--config".into(),
+            hint: format!("its [controller.etcd] says by which certificates {url} is known"),
+        }),
+        None => Ok(EtcdAccess::default()),
     }
 }

@@ -6,7 +6,7 @@ use console::exit::{Failure, Verdict};
 use console::out;
 use console::parse;
 use console::shared::Shared;
-use lab::soak::{self, Plan, Report};
+use lab::soak::{self, Report, SoakPlan};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -44,7 +44,7 @@ impl Args {
             let dir = dir.display();
             return Err(Failure::usage(format!("{dir} is there already: give --dir a new one")));
         }
-        let plan = Plan { lasts: self.lasts, seed: self.seed, dir: dir.clone() };
+        let plan = SoakPlan { lasts: self.lasts, seed: self.seed, dir: dir.clone() };
         let report = soak::run(&plan);
         let report = report.map_err(|why| {
             Failure::Other(

@@ -1,10 +1,10 @@
 //! `keyway paper netmc`: the experiments of NetMC, in a lab.
 
 use crate::figure;
-use crate::netmc::arm::Arm;
+use crate::netmc::arm::Splitter;
 use crate::netmc::design::{Experiment, Terms};
 use crate::netmc::experiment::{self, TIME_MAX};
-use crate::netmc::redis::Redis;
+use crate::netmc::redis::RedisProcess;
 use crate::netmc::{figures, restart};
 use anyhow::anyhow;
 use console::exit::{Failure, Verdict};
@@ -51,7 +51,7 @@ pub(super) struct Netmc {
     figure: Wanted,
     /// Look at these alone.
     #[arg(long = "arm", value_enum, value_name = "ARM", value_delimiter = ',')]
-    arms: Vec<Arm>,
+    arms: Vec<Splitter>,
     /// How long each trial is looked at. Without it, 0.25 to 1 s, so that no figure takes
     /// long.
     #[arg(long, value_name = "TIME", value_parser = parse::some_time)]
@@ -110,7 +110,7 @@ impl Netmc {
         let Wanted(figures) = &self.figure;
         let mut experiments = figures.iter().filter_map(|figure| figures::experiment(*figure));
         if experiments.any(|experiment| experiment.redis) {
-            Redis::program()?;
+            RedisProcess::program()?;
         }
         // What one figure fails at may be no hindrance for those after it.
         let mut failed = Vec::new();
@@ -136,12 +136,12 @@ impl Netmc {
     fn show(&self, figure: u32, shared: &Shared) -> Result<(), Failure> {
         let experiment = figures::experiment(figure);
         let time = || experiment.as_ref().map_or(TIME_MAX, Experiment::time);
-        let wanted = |arm: &Arm| self.arms.is_empty() || self.arms.contains(arm);
+        let wanted = |arm: &Splitter| self.arms.is_empty() || self.arms.contains(arm);
         let terms = Terms {
             lab: self.name.clone(),
             plane: self.plane,
             node_rate: self.node_rate,
-            arms: Arm::ALL.into_iter().filter(wanted).collect(),
+            arms: Splitter::ALL.into_iter().filter(wanted).collect(),
             keys: self.keys,
             in_flight: self.in_flight.into(),
             time: self.seconds.unwrap_or_else(time),

@@ -2,7 +2,7 @@
 
 use super::{NODES_MAX, World};
 use crate::figure;
-use crate::paper::switchkv::{self, FIGURES, Refusal, Settings};
+use crate::paper::switchkv::{self, FIGURES, SwitchKvRefusal, SwitchKvSettings};
 use console::exit::{Failure, Verdict};
 use console::note;
 use console::parse;
@@ -88,7 +88,7 @@ impl SwitchKv {
         if u64::from(items) > keys {
             return Err(Failure::usage("--items: no more than --keys"));
         }
-        let settings = Settings {
+        let settings = SwitchKvSettings {
             nodes,
             keys,
             items,
@@ -108,11 +108,11 @@ impl SwitchKv {
 }
 
 /// Says which option is to blame.
-fn refused(refusal: Refusal) -> Failure {
+fn refused(refusal: SwitchKvRefusal) -> Failure {
     let option = match refusal {
-        Refusal::Figure => "--figure",
-        Refusal::Thetas(_) => "--theta",
-        Refusal::Rules(_) => "--rules",
+        SwitchKvRefusal::Figure => "--figure",
+        SwitchKvRefusal::Thetas(_) => "--theta",
+        SwitchKvRefusal::Rules(_) => "--rules",
     };
     Failure::usage(format!("{option}: {refusal}"))
 }

@@ -3,7 +3,9 @@
 use super::{NODES_MAX, World};
 use crate::figure;
 use crate::paper::Finder;
-use crate::paper::turbokv::{self, Exhibit, FIGURES, Refusal, SCAN_KEYS_MAX, Settings, TABLES};
+use crate::paper::turbokv::{
+    self, Exhibit, FIGURES, SCAN_KEYS_MAX, TABLES, TurboKvRefusal, TurboKvSettings,
+};
 use console::exit::{Failure, Verdict};
 use console::note;
 use console::parse;
@@ -140,7 +142,7 @@ impl TurboKv {
         if !(1..=most).contains(&scan_keys) {
             return Err(Failure::usage(format!("--scan-keys: 1 to {most}")));
         }
-        let settings = Settings {
+        let settings = TurboKvSettings {
             nodes,
             keys,
             partitions,
@@ -170,11 +172,11 @@ impl TurboKv {
 const PARTITIONS_MAX: u32 = 4_096;
 
 /// Says which option is to blame.
-fn refused(refusal: Refusal) -> Failure {
+fn refused(refusal: TurboKvRefusal) -> Failure {
     let option = match refusal {
-        Refusal::Exhibit => "--figure",
-        Refusal::Thetas(_) => "--theta",
-        Refusal::Finders(_) => "--coordination",
+        TurboKvRefusal::Exhibit => "--figure",
+        TurboKvRefusal::Thetas(_) => "--theta",
+        TurboKvRefusal::Finders(_) => "--coordination",
     };
     Failure::usage(format!("{option}: {refusal}"))
 }

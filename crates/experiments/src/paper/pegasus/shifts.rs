@@ -1,10 +1,10 @@
 //! Figure 14: the tail latency as the popularity of keys shifts.
 
 use super::tail::UTILISATION;
-use super::{CAP_NOTE, EVEN, Settings, THETA, measure_all};
+use super::{CAP_NOTE, EVEN, PegasusSettings, THETA, measure_all};
 use crate::paper::figure::{Cell, Column, Figure, Table};
 use crate::paper::plot::Panel;
-use crate::paper::rack::{Bounds, Look, Rack, STARTS_FOR, Starts, Trial};
+use crate::paper::rack::{Bounds, CloseLook, Rack, STARTS_FOR, Starts, Trial};
 use crate::paper::search::{OBJECTIVE_TIMES, objective};
 use crate::paper::{Arm, Load, Skew};
 use std::time::Duration;
@@ -66,7 +66,7 @@ struct Measured {
 
 impl Case {
     /// All curves, panel by panel.
-    fn all(settings: &Settings) -> impl Iterator<Item = Self> {
+    fn all(settings: &PegasusSettings) -> impl Iterator<Item = Self> {
         let of_kind =
             |(shift, kind)| settings.arms().map(move |arm| Self::Shifting { shift, kind, arm });
         KINDS.into_iter().flat_map(of_kind).chain([Self::Even])
@@ -87,7 +87,7 @@ impl Case {
         }
     }
 
-    fn load(self, settings: &Settings) -> Load {
+    fn load(self, settings: &PegasusSettings) -> Load {
         match self {
             Self::Shifting { kind, .. } => {
                 let shift = Shift { kind, keys: SHIFT_KEYS, every: SHIFT_EVERY };
@@ -97,7 +97,7 @@ impl Case {
         }
     }
 
-    fn measure(self, settings: &Settings, window: Duration) -> Measured {
+    fn measure(self, settings: &PegasusSettings, window: Duration) -> Measured {
         let arm = match self {
             Self::Shifting { arm, .. } => arm,
             Self::Even => Arm::Hashing,
@@ -107,14 +107,14 @@ impl Case {
         let (bounds, objective_us) = (rack.bounds(&load), objective(&mut rack, &load));
         let rate = UTILISATION * bounds.cap;
         rack.get_used_to(&load, rate);
-        let look = Look { piece: PIECE, in_time_us: objective_us };
+        let look = CloseLook { piece: PIECE, in_time_us: objective_us };
         let trial = rack.run(&load, rate, window, Some(look));
         Measured { bounds, objective_us, trial }
     }
 }
 
 /// Makes the figure.
-pub(super) fn per_interval(settings: &Settings, mut tell: impl FnMut(&str)) -> Figure {
+pub(super) fn per_interval(settings: &PegasusSettings, mut tell: impl FnMut(&str)) -> Figure {
     let window = settings.window.unwrap_or(WINDOW);
     let cases: Vec<Case> = Case::all(settings).collect();
     let mut panels: Vec<Panel> = KINDS.into_iter().map(|(shift, _)| panel(shift)).collect();

@@ -1,6 +1,6 @@
 //! Figure 9: the tail latency, and how many requests are answered, against skew.
 
-use super::{CAP_NOTE, Settings, measure_all};
+use super::{CAP_NOTE, PegasusSettings, measure_all};
 use crate::paper::figure::{Cell, Column, Figure, Table};
 use crate::paper::plot::Panel;
 use crate::paper::rack::{Bounds, Rack, Trial};
@@ -26,7 +26,7 @@ const COLUMNS: [Column; 9] = [
 ];
 
 /// Makes the figure.
-pub(super) fn against_skew(settings: &Settings, mut tell: impl FnMut(&str)) -> Figure {
+pub(super) fn against_skew(settings: &PegasusSettings, mut tell: impl FnMut(&str)) -> Figure {
     let window = settings.window.unwrap_or(WINDOW);
     let skews = settings.skews();
     let at_skews = |arm: Arm| skews.iter().map(move |(x, skew)| (arm, *x, *skew));

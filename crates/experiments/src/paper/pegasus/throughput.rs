@@ -1,6 +1,6 @@
 //! Figures 8 and 10 to 13: throughput under an objective for the tail latency.
 
-use super::{EVEN, Settings, THETA, measure_all};
+use super::{EVEN, PegasusSettings, THETA, measure_all};
 use crate::paper::figure::{Cell, Column, Figure, Table};
 use crate::paper::plot::Panel;
 use crate::paper::rack::{Rack, RackSpec};
@@ -58,7 +58,7 @@ impl Axis {
 const WINDOW: Duration = Duration::from_secs(1);
 
 /// Figure 8: against skew.
-pub(super) fn against_skew(settings: &Settings, tell: impl FnMut(&str)) -> Figure {
+pub(super) fn against_skew(settings: &PegasusSettings, tell: impl FnMut(&str)) -> Figure {
     let skews = settings.skews();
     let points = settings.arms().flat_map(|arm| {
         skews.iter().map(move |&(x, skew)| Point {
@@ -75,7 +75,7 @@ pub(super) fn against_skew(settings: &Settings, tell: impl FnMut(&str)) -> Figur
 }
 
 /// Figure 10: against the share of reads.
-pub(super) fn against_reads(settings: &Settings, tell: impl FnMut(&str)) -> Figure {
+pub(super) fn against_reads(settings: &PegasusSettings, tell: impl FnMut(&str)) -> Figure {
     let curve = |arm: Arm, skew: Skew, name: String| {
         READS.into_iter().map(move |reads_percent| Point {
             panel: ONLY,
@@ -95,7 +95,7 @@ pub(super) fn against_reads(settings: &Settings, tell: impl FnMut(&str)) -> Figu
 }
 
 /// Figure 11: against the number of nodes.
-pub(super) fn against_nodes(settings: &Settings, tell: impl FnMut(&str)) -> Figure {
+pub(super) fn against_nodes(settings: &PegasusSettings, tell: impl FnMut(&str)) -> Figure {
     let least = u16::from(settings.replicas).max(2).next_power_of_two();
     let powers = std::iter::successors(Some(least), |nodes| nodes.checked_mul(2));
     let counts: Vec<u16> = powers.take_while(|nodes| *nodes < settings.nodes).collect();
@@ -120,7 +120,7 @@ pub(super) fn against_nodes(settings: &Settings, tell: impl FnMut(&str)) -> Figu
 }
 
 /// Figure 12: against the number of keys that have copies.
-pub(super) fn against_hot_keys(settings: &Settings, tell: impl FnMut(&str)) -> Figure {
+pub(super) fn against_hot_keys(settings: &PegasusSettings, tell: impl FnMut(&str)) -> Figure {
     let points = settings.thetas(&HOT_THETAS).into_iter().flat_map(|theta| {
         let places = std::iter::successors(Some(0.0), |place| Some(place + 1.0));
         places.zip(HOT_KEYS).map(move |(x, most)| Point {
@@ -141,7 +141,7 @@ pub(super) fn against_hot_keys(settings: &Settings, tell: impl FnMut(&str)) -> F
 
 /// Figure 13: which copy is read, where nodes are alike and where half of them have half the speed,
 /// against skew.
-pub(super) fn against_speeds(settings: &Settings, tell: impl FnMut(&str)) -> Figure {
+pub(super) fn against_speeds(settings: &PegasusSettings, tell: impl FnMut(&str)) -> Figure {
     let spreads = SELECTIONS.map(|(selection, name)| (settings.spreading(), selection, name));
     let alone = (Arm::Hashing, Selection::default(), Arm::Hashing.name());
     let skews = &settings.skews();
@@ -185,7 +185,7 @@ const SKEW_AXIS: Axis =
     Axis { label: "popularity of keys", column: Column { head: "keys", key: "keys" }, named: true };
 
 fn figure(
-    settings: &Settings,
+    settings: &PegasusSettings,
     title: &str,
     axis: &Axis,
     points: Vec<Point>,

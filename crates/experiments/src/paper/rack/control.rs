@@ -3,7 +3,7 @@
 
 use super::agenda::{Event, Unit};
 use super::net::{SERVICE, node_endpoint};
-use super::{Rack, RackSpec, Server};
+use super::{Rack, RackServer, RackSpec};
 use cluster::{
     CacheId, ClusterId, HotPolicy, Incarnation, Install, Member, MemberReport, NodeId, NodeReport,
     NodeSpec, Order, Report, SwitchControl as _, Versions,
@@ -208,7 +208,7 @@ impl Rack {
     /// Whether all have the newest map, and the right to serve by it.
     fn serves(&self) -> bool {
         let (now, revision) = (self.now, self.controller.map().revision);
-        let ready = |server: &Server| {
+        let ready = |server: &RackServer| {
             server.machine.is_leased(now) && server.machine.report(now).revision == revision
         };
         self.switch.is_leased(now)

@@ -1,7 +1,7 @@
 //! Who finds the nodes that requests are for (TurboKV, section 8), and what that takes.
 
 use super::net::{Net, Owner, Parcel, SERVICE, client_endpoint, coordinator_endpoint, place_of};
-use super::{Rack, RackSpec, Server};
+use super::{Rack, RackServer, RackSpec};
 use client::{Coordination, Coordinator, Routes};
 use machine::{Full, Instant, Rng, Work};
 use std::sync::Arc;
@@ -121,7 +121,7 @@ impl Job {
 
 const SERVED_PERMILLE: u32 = 1_000;
 
-impl Server {
+impl RackServer {
     /// Takes a request that may be for other nodes, or loses it if there is no room. What is for
     /// this node is served, what is for another costs what it takes to pass it on.
     pub(super) fn coordinate(&mut self, now: Instant, net: &mut Net, parcel: u32) {

@@ -7,7 +7,7 @@ use workload::{Ending, IntervalSummary, OpKind, Recorder};
 
 /// How a trial is looked at closely.
 #[derive(Clone, Copy, Debug)]
-pub struct Look {
+pub struct CloseLook {
     /// How long the pieces are of which there is a summary.
     pub piece: Duration,
     /// Within how many microseconds a request is answered in time.
@@ -36,7 +36,7 @@ pub(super) struct Meter {
     /// Reads that showed a value that was never written to its key, or too few keys.
     pub(super) wrong: u64,
     pub(super) recorder: Recorder,
-    look: Option<Look>,
+    look: Option<CloseLook>,
     /// The pieces of the window that are over, and what became of what started when.
     pub(super) pieces: Vec<IntervalSummary>,
     pub(super) starts: Vec<Starts>,
@@ -48,7 +48,7 @@ impl Meter {
         Self::new(Instant(0), Duration::ZERO, None)
     }
 
-    pub(super) fn new(from: Instant, window: Duration, look: Option<Look>) -> Self {
+    pub(super) fn new(from: Instant, window: Duration, look: Option<CloseLook>) -> Self {
         let starts = window.as_nanos().div_ceil(STARTS_FOR.as_nanos());
         let starts = look.map_or(0, |_| usize::try_from(starts).expect("windows are short"));
         Self {

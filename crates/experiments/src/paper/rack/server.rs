@@ -16,7 +16,7 @@ use std::num::NonZero;
 use wire::Endpoint;
 
 /// A node and the queue before it.
-pub(super) struct Server {
+pub(super) struct RackServer {
     pub(super) index: u16,
     pub(super) endpoint: Endpoint,
     pub(super) rate: u32,
@@ -35,7 +35,7 @@ pub(super) struct Server {
     pub(super) served_permille: u64,
 }
 
-impl Server {
+impl RackServer {
     pub(super) fn new(index: u16, spec: &RackSpec) -> Self {
         let rate = spec.rate_of(index);
         let (incarnation, tracker) = (node_incarnation(index), spec.caches.learning.tracker());

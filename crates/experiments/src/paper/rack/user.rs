@@ -22,7 +22,7 @@ pub(super) struct User {
     pub(super) machine: Client,
     endpoint: Endpoint,
     alarm: Alarm,
-    work: Work,
+    work: Activity,
     waiting: Tickets<Waiting>,
     /// When the next request is due, as was planned last.
     due: Instant,
@@ -36,7 +36,7 @@ pub(super) struct User {
 }
 
 /// What it is at.
-pub(super) enum Work {
+pub(super) enum Activity {
     Rest,
     /// A write of each of these keys, some at a time.
     Fill(vec::IntoIter<u64>),
@@ -74,7 +74,7 @@ impl User {
             machine: Client::new(config, rng.fork(&format!("client {index}"))),
             endpoint: client_endpoint(index),
             alarm: Alarm::new(),
-            work: Work::Rest,
+            work: Activity::Rest,
             waiting: Tickets::new(),
             due: Instant(0),
             started: 0,
@@ -86,25 +86,25 @@ impl User {
     }
 
     /// Begins something else.
-    pub(super) fn turn_to(&mut self, work: Work, agenda: &mut Agenda, now: Instant) {
+    pub(super) fn turn_to(&mut self, work: Activity, agenda: &mut Agenda, now: Instant) {
         self.work = work;
         match &self.work {
-            Work::Rest => {}
-            Work::Fill(_) => self.plan_request(now, agenda),
-            Work::Load { .. } => self.plan_next(agenda),
+            Activity::Rest => {}
+            Activity::Fill(_) => self.plan_request(now, agenda),
+            Activity::Load { .. } => self.plan_next(agenda),
         }
     }
 
     /// Asks at another rate from now on.
     pub(super) fn ask_at(&mut self, now: Instant, rate: f64, agenda: &mut Agenda) {
-        if let Work::Load { arrivals, .. } = &mut self.work {
+        if let Activity::Load { arrivals, .. } = &mut self.work {
             arrivals.set_rate(now, rate);
         }
         self.plan_next(agenda);
     }
 
     fn plan_next(&mut self, agenda: &mut Agenda) {
-        if let Work::Load { arrivals, until, .. } = &self.work
+        if let Activity::Load { arrivals, until, .. } = &self.work
             && arrivals.next_start() <= *until
         {
             self.plan_request(arrivals.next_start(), agenda);
@@ -152,10 +152,10 @@ impl User {
     /// when that was.
     fn next_due(&mut self, now: Instant, contents: &Contents) -> Option<(Op, Instant)> {
         match &mut self.work {
-            Work::Rest => None,
-            Work::Fill(_) if self.machine.in_flight() >= FILL_IN_FLIGHT => None,
-            Work::Fill(keys) => keys.next().map(|key| (Op::Put { key }, now)),
-            Work::Load { generator, arrivals, writes, until } => {
+            Activity::Rest => None,
+            Activity::Fill(_) if self.machine.in_flight() >= FILL_IN_FLIGHT => None,
+            Activity::Fill(keys) => keys.next().map(|key| (Op::Put { key }, now)),
+            Activity::Load { generator, arrivals, writes, until } => {
                 let intended = arrivals.due(now.min(*until))?;
                 let op = match generator.next_op(now) {
                     Op::Get { key } => Op::Get { key: contents.number(key) },
@@ -255,7 +255,7 @@ impl User {
             };
             meter.end(now, kind, ending, intended);
         }
-        if let Work::Fill(_) = self.work {
+        if let Activity::Fill(_) = self.work {
             self.start_due(now, contents, meter);
         }
         while let Some(datagram) = self.machine.poll_transmit() {

@@ -2,7 +2,7 @@
 //! share of writes.
 
 use super::system::System;
-use super::{Settings, THETA, losses_note, reads, throughput_panel};
+use super::{SwitchKvSettings, THETA, losses_note, reads, throughput_panel};
 use crate::paper::figure::{Cell, Column, Figure, Table};
 use crate::paper::plot::Panel;
 use crate::paper::points::measure_all;
@@ -70,7 +70,7 @@ pub(super) fn measure(
 }
 
 /// Figure 10.
-pub(super) fn against_skew(settings: &Settings, tell: impl FnMut(&str)) -> Figure {
+pub(super) fn against_skew(settings: &SwitchKvSettings, tell: impl FnMut(&str)) -> Figure {
     let sizes = [ITEMS_FEW.min(settings.items), settings.items];
     let mut curves = vec![(System::NoCache, settings.items, System::NoCache.name().to_owned())];
     curves.extend(sizes.map(|items| (System::SwitchKv, items, format!("{items} keys cached"))));
@@ -96,7 +96,7 @@ pub(super) fn against_skew(settings: &Settings, tell: impl FnMut(&str)) -> Figur
 }
 
 /// Figure 11.
-pub(super) fn against_items(settings: &Settings, tell: impl FnMut(&str)) -> Figure {
+pub(super) fn against_items(settings: &SwitchKvSettings, tell: impl FnMut(&str)) -> Figure {
     let sizes: Vec<u32> = ITEMS.into_iter().filter(|items| *items <= settings.items).collect();
     let systems = [(System::NoCache, 0)].into_iter();
     let systems = systems.chain(sizes.into_iter().map(|items| (System::SwitchKv, items)));
@@ -121,7 +121,7 @@ pub(super) fn against_items(settings: &Settings, tell: impl FnMut(&str)) -> Figu
 }
 
 /// Figure 12, and what Keyway does for writes beside it.
-pub(super) fn against_writes(settings: &Settings, tell: impl FnMut(&str)) -> Figure {
+pub(super) fn against_writes(settings: &SwitchKvSettings, tell: impl FnMut(&str)) -> Figure {
     let kinds = [("writes of all keys alike", true), ("writes as popular as reads", false)];
     let systems = [System::NoCache, System::SwitchKv, System::Delegated];
     let points = kinds.into_iter().flat_map(|(panel, even_writes)| {
@@ -150,7 +150,7 @@ pub(super) fn against_writes(settings: &Settings, tell: impl FnMut(&str)) -> Fig
 const ONLY: &str = "throughput";
 
 fn figure(
-    settings: &Settings,
+    settings: &SwitchKvSettings,
     title: &str,
     axis: Axis,
     points: Vec<Point>,

@@ -1,7 +1,7 @@
 //! Figure 13: how long reads take, by who finds what the cache holds.
 
 use super::system::System;
-use super::{Settings, THETA, reads};
+use super::{SwitchKvSettings, THETA, reads};
 use crate::paper::figure::{Cell, Column, Figure, Table};
 use crate::paper::plot::Panel;
 use crate::paper::points::measure_all;
@@ -40,7 +40,7 @@ impl Part {
         }
     }
 
-    fn load(self, settings: &Settings) -> Load {
+    fn load(self, settings: &SwitchKvSettings) -> Load {
         match self {
             Self::Hits => Load { among: Some(settings.items.into()), ..reads(Skew::Zipf(THETA)) },
             Self::Misses => reads(Skew::Uniform),
@@ -48,13 +48,13 @@ impl Part {
         }
     }
 
-    fn spec(self, settings: &Settings, system: System) -> RackSpec {
+    fn spec(self, settings: &SwitchKvSettings, system: System) -> RackSpec {
         let items = if self == Self::Misses { 0 } else { settings.items };
         settings.rack_with(system, items)
     }
 
     /// Requests per second that a system can bear.
-    fn most(self, settings: &Settings, system: System, rack: &Rack) -> f64 {
+    fn most(self, settings: &SwitchKvSettings, system: System, rack: &Rack) -> f64 {
         let node = f64::from(settings.pace.node_rate());
         let cache = node * f64::from(super::CACHE_TIMES);
         let bounds = rack.bounds(&self.load(settings));
@@ -78,7 +78,7 @@ struct Point {
 }
 
 /// Makes the figure.
-pub(super) fn figure(settings: &Settings, mut tell: impl FnMut(&str)) -> Figure {
+pub(super) fn figure(settings: &SwitchKvSettings, mut tell: impl FnMut(&str)) -> Figure {
     let window = settings.window.unwrap_or(WINDOW);
     let points: Vec<Point> = Part::ALL
         .into_iter()
@@ -128,7 +128,7 @@ fn panel(part: Part) -> Panel {
 }
 
 /// All rates of one system, one after the other on one rack.
-fn curve(point: &Point, settings: &Settings, window: Duration) -> Vec<(f64, Trial)> {
+fn curve(point: &Point, settings: &SwitchKvSettings, window: Duration) -> Vec<(f64, Trial)> {
     let Point { part, system } = *point;
     let load = part.load(settings);
     let mut rack = Rack::new(part.spec(settings, system));

@@ -1,7 +1,7 @@
 //! Figure 9: what each node serves if there is no cache.
 
 use super::system::System;
-use super::{Settings, balance, losses_note, reads, throughput_panel};
+use super::{SwitchKvSettings, balance, losses_note, reads, throughput_panel};
 use crate::paper::Skew;
 use crate::paper::figure::{Cell, Column, Figure, Table};
 use crate::paper::points::measure_all;
@@ -21,7 +21,7 @@ const COLUMNS: [Column; 6] = [
 ];
 
 /// Makes the figure.
-pub(super) fn figure(settings: &Settings, mut tell: impl FnMut(&str)) -> Figure {
+pub(super) fn figure(settings: &SwitchKvSettings, mut tell: impl FnMut(&str)) -> Figure {
     let window = settings.window.unwrap_or(WINDOW);
     let skews: Vec<Skew> = settings.skews().into_iter().map(|(_, skew)| skew).collect();
     let mut panel =

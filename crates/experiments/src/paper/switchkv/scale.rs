@@ -2,7 +2,7 @@
 
 use super::balance::{measure, settling};
 use super::system::System;
-use super::{Settings, THETA, losses_note, reads, throughput_panel};
+use super::{SwitchKvSettings, THETA, losses_note, reads, throughput_panel};
 use crate::paper::Skew;
 use crate::paper::figure::{Cell, Column, Figure, Table};
 use crate::paper::points::measure_all;
@@ -41,7 +41,7 @@ impl Point {
 }
 
 /// Makes the figure.
-pub(super) fn figure(settings: &Settings, mut tell: impl FnMut(&str)) -> Figure {
+pub(super) fn figure(settings: &SwitchKvSettings, mut tell: impl FnMut(&str)) -> Figure {
     let window = settings.window.unwrap_or(WINDOW);
     let load = reads(Skew::Zipf(THETA));
     let mut panel = throughput_panel("throughput", "storage nodes, each of one unit", Vec::new());
@@ -124,7 +124,7 @@ fn counts(most: u16) -> impl Iterator<Item = u16> {
     powers.take_while(move |nodes| *nodes < most).chain([most])
 }
 
-fn point(settings: &Settings, nodes: u16, system: System) -> Point {
+fn point(settings: &SwitchKvSettings, nodes: u16, system: System) -> Point {
     let times = u32::from(nodes.div_ceil(NODES_USUAL));
     let pace = Pace::slowed(settings.pace.times() * times).unwrap_or(settings.pace);
     let spec = settings.rack(system);

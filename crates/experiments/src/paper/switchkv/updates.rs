@@ -2,11 +2,11 @@
 
 use super::balance::settling;
 use super::system::System;
-use super::{Settings, THETA, losses_note, reads, throughput_panel};
+use super::{SwitchKvSettings, THETA, losses_note, reads, throughput_panel};
 use crate::paper::figure::{Cell, Column, Figure, Table};
 use crate::paper::plot::Panel;
 use crate::paper::points::measure_all;
-use crate::paper::rack::{Caches, Look, Losses, Rack, RackSpec, Trial};
+use crate::paper::rack::{Caches, CloseLook, Losses, Rack, RackSpec, Trial};
 use crate::paper::{Load, Skew};
 use std::time::Duration;
 use workload::{Shift, ShiftKind};
@@ -52,7 +52,7 @@ struct Measured {
 }
 
 impl Case {
-    fn new(settings: &Settings, system: System, rules_per_s: u32, shift: Shift) -> Self {
+    fn new(settings: &SwitchKvSettings, system: System, rules_per_s: u32, shift: Shift) -> Self {
         let spec = settings.rack(system);
         let caches = Caches { rules_per_s, ..spec.caches };
         Self {
@@ -75,7 +75,7 @@ impl Case {
         let losing = (Losses::SWITCHKV, first);
         let steady = rack.run_losing(&still, losing, (settling, STEADY), None).throughput();
         let load = Load { shift: Some(self.shift), ..still };
-        let look = Look { piece: PIECE, in_time_us: 0 };
+        let look = CloseLook { piece: PIECE, in_time_us: 0 };
         let losing = (Losses::SWITCHKV, steady);
         let trial = rack.run_losing(&load, losing, (settling, window), Some(look));
         Measured { steady, trial }
@@ -129,7 +129,7 @@ fn recovery(measured: &Measured, at: f64) -> Recovery {
 }
 
 /// Figure 15: the coldest keys become the hottest.
-pub(super) fn hot_in(settings: &Settings, tell: impl FnMut(&str)) -> Figure {
+pub(super) fn hot_in(settings: &SwitchKvSettings, tell: impl FnMut(&str)) -> Figure {
     let shift = Shift { kind: ShiftKind::HotIn, keys: SHIFT_KEYS, every: SHIFT_SELDOM };
     let systems = [System::SwitchKv, System::Periodic, System::Traditional];
     let cases = [RULES_SLOW, RULES_FAST]
@@ -140,21 +140,26 @@ pub(super) fn hot_in(settings: &Settings, tell: impl FnMut(&str)) -> Figure {
 }
 
 /// Figure 16: the hottest keys become the coldest.
-pub(super) fn hot_out(settings: &Settings, tell: impl FnMut(&str)) -> Figure {
+pub(super) fn hot_out(settings: &SwitchKvSettings, tell: impl FnMut(&str)) -> Figure {
     let shift = Shift { kind: ShiftKind::HotOut, keys: SHIFT_KEYS, every: SHIFT_OFTEN };
     let title = "Figure 16: throughput as the 200 hottest keys go cold every second";
     each_report(settings, title, shift, tell)
 }
 
 /// Figure 17: keys anywhere among those that a cache holds go cold.
-pub(super) fn random(settings: &Settings, tell: impl FnMut(&str)) -> Figure {
+pub(super) fn random(settings: &SwitchKvSettings, tell: impl FnMut(&str)) -> Figure {
     let top = settings.items.into();
     let shift = Shift { kind: ShiftKind::Random { top }, keys: SHIFT_KEYS, every: SHIFT_OFTEN };
     let title = "Figure 17: throughput as 200 of the keys that are held go cold every second";
     each_report(settings, title, shift, tell)
 }
 
-fn each_report(settings: &Settings, title: &str, shift: Shift, tell: impl FnMut(&str)) -> Figure {
+fn each_report(
+    settings: &SwitchKvSettings,
+    title: &str,
+    shift: Shift,
+    tell: impl FnMut(&str),
+) -> Figure {
     let rules = settings.rules_per_s.unwrap_or(RULES_SLOW);
     let systems = [System::SwitchKv, System::Periodic, System::Instant];
     let cases = systems.map(|system| Case::new(settings, system, rules, shift));
@@ -163,7 +168,7 @@ fn each_report(settings: &Settings, title: &str, shift: Shift, tell: impl FnMut(
 
 /// Figure 18: more keys than the switch can follow at once, with and without a buffer for rules
 /// that are of no use.
-pub(super) fn rule_buffer(settings: &Settings, tell: impl FnMut(&str)) -> Figure {
+pub(super) fn rule_buffer(settings: &SwitchKvSettings, tell: impl FnMut(&str)) -> Figure {
     let shift = Shift { kind: ShiftKind::HotIn, keys: SHIFT_KEYS_MANY, every: SHIFT_SELDOM };
     let rules = settings.rules_per_s.unwrap_or(RULES_SLOW);
     let case = |(curve, remove_within): (&str, Duration)| {
@@ -181,7 +186,7 @@ pub(super) fn rule_buffer(settings: &Settings, tell: impl FnMut(&str)) -> Figure
 
 /// The share of what was served while nothing moved, over time.
 fn over_time(
-    settings: &Settings,
+    settings: &SwitchKvSettings,
     title: &str,
     cases: Vec<Case>,
     usual: Duration,
@@ -217,7 +222,7 @@ fn over_time(
 const SHOWN_TOGETHER: usize = 5;
 
 /// Figure 19: how much may move in a second.
-pub(super) fn against_rate(settings: &Settings, mut tell: impl FnMut(&str)) -> Figure {
+pub(super) fn against_rate(settings: &SwitchKvSettings, mut tell: impl FnMut(&str)) -> Figure {
     let window = settings.window.unwrap_or(WINDOW_EVERY_SECOND);
     let rules = settings.rules_per_s.unwrap_or(RULES_SLOW);
     let kinds = [
@@ -252,7 +257,7 @@ pub(super) fn against_rate(settings: &Settings, mut tell: impl FnMut(&str)) -> F
 }
 
 fn figure(
-    settings: &Settings,
+    settings: &SwitchKvSettings,
     title: &str,
     window: Duration,
     rows: Vec<Vec<Cell>>,

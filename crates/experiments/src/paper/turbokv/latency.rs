@@ -1,7 +1,7 @@
 //! Figures 14 and 15, and tables 1 and 2: how long requests take, for all arms at one rate.
 
 use super::papers::{Kind, milliseconds};
-use super::{Settings, over};
+use super::{TurboKvSettings, over};
 use crate::paper::figure::{Cell, Column, Figure, Table};
 use crate::paper::plot::Panel;
 use crate::paper::points::measure_all;
@@ -31,7 +31,7 @@ struct Measured {
     trial: Trial,
 }
 
-fn load_of(kind: Kind, skew: Skew, settings: &Settings) -> Load {
+fn load_of(kind: Kind, skew: Skew, settings: &TurboKvSettings) -> Load {
     match kind {
         Kind::Read => Load::only_reads(skew),
         Kind::Write => Load { reads_percent: 0, ..Load::only_reads(skew) },
@@ -40,7 +40,7 @@ fn load_of(kind: Kind, skew: Skew, settings: &Settings) -> Load {
 }
 
 fn measure_points(
-    settings: &Settings,
+    settings: &TurboKvSettings,
     skew: Skew,
     window: Duration,
     mut tell: impl FnMut(&str),
@@ -89,7 +89,7 @@ fn panels(all: &[(Point, Measured)]) -> Vec<Panel> {
     Kind::ALL.into_iter().map(panel).collect()
 }
 
-fn notes(settings: &Settings, window: Duration) -> Vec<String> {
+fn notes(settings: &TurboKvSettings, window: Duration) -> Vec<String> {
     let mut notes = settings.notes(window);
     notes.push(format!(
         "asked for: {UTILISATION} of what the server-driven arm serves before its busiest node is \
@@ -109,7 +109,7 @@ const PERCENTILES: [(&str, &str, f64); 7] = [
 ];
 
 /// Figure 14 or 15: the distribution.
-pub(super) fn figure(settings: &Settings, skew: Skew, tell: impl FnMut(&str)) -> Figure {
+pub(super) fn figure(settings: &TurboKvSettings, skew: Skew, tell: impl FnMut(&str)) -> Figure {
     let window = settings.window.unwrap_or(WINDOW);
     let all = measure_points(settings, skew, window, tell);
     let mut columns = first_columns();
@@ -140,7 +140,7 @@ pub(super) fn figure(settings: &Settings, skew: Skew, tell: impl FnMut(&str)) ->
 }
 
 /// Table 1 or 2: means and percentiles, and how they compare.
-pub(super) fn table(settings: &Settings, skew: Skew, tell: impl FnMut(&str)) -> Figure {
+pub(super) fn table(settings: &TurboKvSettings, skew: Skew, tell: impl FnMut(&str)) -> Figure {
     let window = settings.window.unwrap_or(WINDOW);
     let all = measure_points(settings, skew, window, tell);
     let mut columns = first_columns();

@@ -1,7 +1,7 @@
 //! What section 5.1 of the paper claims and shows no figure of: the load of nodes while a hot range
 //! moves through a keyspace of one partition, with and without migration.
 
-use super::{KEY_BYTES, Settings, VALUE_BYTES};
+use super::{KEY_BYTES, TurboKvSettings, VALUE_BYTES};
 use crate::paper::figure::{Cell, Column, Figure, Table};
 use crate::paper::plot::Panel;
 use crate::paper::points::measure_all;
@@ -72,8 +72,8 @@ impl Case {
         }
     }
 
-    fn rack(self, settings: &Settings) -> Rack {
-        let &Settings { nodes, pace, keys, replicas, partitions, seed, .. } = settings;
+    fn rack(self, settings: &TurboKvSettings) -> Rack {
+        let &TurboKvSettings { nodes, pace, keys, replicas, partitions, seed, .. } = settings;
         let (partitions, load_floor) = match self {
             // A node is never too busy with a tenth of what it can serve.
             Self::Migrating => (1, Some(u64::from(pace.node_rate()) / 10)),
@@ -94,7 +94,7 @@ impl Case {
     }
 
     /// The range where it is first, and where it goes.
-    fn stays(self, settings: &Settings) -> Vec<Stay> {
+    fn stays(self, settings: &TurboKvSettings) -> Vec<Stay> {
         let load = Load::only_reads(Skew::Zipf(settings.theta()));
         let mut rack = self.rack(settings);
         let most = most(settings, rack.bounds(&load).cap);
@@ -139,7 +139,7 @@ impl Stay {
 }
 
 /// What can be served at most: the node of the most popular key answers all reads of it.
-fn most(settings: &Settings, cap: f64) -> f64 {
+fn most(settings: &TurboKvSettings, cap: f64) -> f64 {
     let most_popular = 1.0 / zeta(settings.keys, settings.theta());
     cap * (1.0 / (f64::from(settings.nodes) * most_popular)).min(1.0)
 }
@@ -149,14 +149,14 @@ fn changes(rack: &Rack) -> [u64; 4] {
     [placement.turns, placement.moves, placement.splits, placement.merges]
 }
 
-impl Settings {
+impl TurboKvSettings {
     fn theta(&self) -> f64 {
         self.thetas.first().copied().unwrap_or(THETA)
     }
 }
 
 /// Makes the figure.
-pub(super) fn figure(settings: &Settings, mut tell: impl FnMut(&str)) -> Figure {
+pub(super) fn figure(settings: &TurboKvSettings, mut tell: impl FnMut(&str)) -> Figure {
     let mut panels = [
         ("load of the busiest node", "multiples of the mean"),
         ("what the nodes can serve", "share of what is possible"),
@@ -191,8 +191,8 @@ pub(super) fn figure(settings: &Settings, mut tell: impl FnMut(&str)) -> Figure 
     }
 }
 
-fn notes(settings: &Settings) -> Vec<String> {
-    let Settings { nodes, pace, keys, replicas, partitions, seed, window, .. } = settings;
+fn notes(settings: &TurboKvSettings) -> Vec<String> {
+    let TurboKvSettings { nodes, pace, keys, replicas, partitions, seed, window, .. } = settings;
     let every = window.unwrap_or(EVERY);
     vec![
         format!(

@@ -1,7 +1,7 @@
 //! Figure 13: throughput, against skew and against the share of writes.
 
 use super::papers::{OVER_SERVER_READS, OVER_SERVER_SKEWED_WRITES, OVER_SERVER_UNIFORM_WRITES};
-use super::{SKEWED, Settings, UNIFORM, over};
+use super::{SKEWED, TurboKvSettings, UNIFORM, over};
 use crate::paper::figure::{Cell, Column, Figure, Table};
 use crate::paper::plot::Panel;
 use crate::paper::points::measure_all;
@@ -38,7 +38,7 @@ impl Part {
     }
 
     /// What stands on its axis, and the load there.
-    fn loads(self, settings: &Settings) -> Vec<(String, Load)> {
+    fn loads(self, settings: &TurboKvSettings) -> Vec<(String, Load)> {
         let writes = |skew: Skew| {
             let load = |writes| Load { reads_percent: 100 - writes, ..Load::only_reads(skew) };
             WRITES.map(|writes| (format!("{writes} %"), load(writes))).to_vec()
@@ -79,7 +79,7 @@ struct Point {
 }
 
 /// Makes the figure.
-pub(super) fn figure(settings: &Settings, mut tell: impl FnMut(&str)) -> Figure {
+pub(super) fn figure(settings: &TurboKvSettings, mut tell: impl FnMut(&str)) -> Figure {
     let window = settings.window.unwrap_or(WINDOW);
     let mut points = Vec::new();
     let mut panels = Vec::new();

@@ -1,7 +1,8 @@
 //! The table of commands about the connection and the server.
 
 use super::{
-    Acl, Client, Cluster, Command, Config, HotKeys, Latency, Script, Session, Slowlog, Transaction,
+    AclCommand, Client, ClusterCommand, Command, Config, HotKeysCommand, Latency, Script, Session,
+    Slowlog, Transaction,
 };
 use crate::command::spec::{Access, Keys, Run, Spec};
 
@@ -184,12 +185,30 @@ pub(in crate::command) fn subcommands() -> impl Iterator<Item = &'static Spec> {
 }
 
 static ACL: &[Spec] = &[
-    server(("acl|cat", -2), Session::Acl(Acl::Cat), PLAIN, "6.0.0", "Lists categories."),
-    server(("acl|getuser", 3), Session::Acl(Acl::GetUser), ADMIN, "6.0.0", "Tells a user's rules."),
+    server(("acl|cat", -2), Session::Acl(AclCommand::Cat), PLAIN, "6.0.0", "Lists categories."),
+    server(
+        ("acl|getuser", 3),
+        Session::Acl(AclCommand::GetUser),
+        ADMIN,
+        "6.0.0",
+        "Tells a user's rules.",
+    ),
     server(("acl|help", 2), Session::Help, PLAIN, "6.0.0", "Shows this help."),
-    server(("acl|list", 2), Session::Acl(Acl::List), ADMIN, "6.0.0", "Tells all users' rules."),
-    server(("acl|users", 2), Session::Acl(Acl::Users), ADMIN, "6.0.0", "Lists all users."),
-    server(("acl|whoami", 2), Session::Acl(Acl::WhoAmI), PLAIN, "6.0.0", "Tells the own name."),
+    server(
+        ("acl|list", 2),
+        Session::Acl(AclCommand::List),
+        ADMIN,
+        "6.0.0",
+        "Tells all users' rules.",
+    ),
+    server(("acl|users", 2), Session::Acl(AclCommand::Users), ADMIN, "6.0.0", "Lists all users."),
+    server(
+        ("acl|whoami", 2),
+        Session::Acl(AclCommand::WhoAmI),
+        PLAIN,
+        "6.0.0",
+        "Tells the own name.",
+    ),
 ];
 
 static CLIENT: &[Spec] = &[
@@ -283,7 +302,7 @@ static COMMAND: &[Spec] = &[
 
 const fn about_slots(
     name: (&'static str, i32),
-    run: Cluster,
+    run: ClusterCommand,
     since: &'static str,
     summary: &'static str,
 ) -> Spec {
@@ -292,12 +311,32 @@ const fn about_slots(
 
 static CLUSTER: &[Spec] = &[
     server(("cluster|help", 2), Session::Help, PLAIN, "5.0.0", "Shows this help."),
-    about_slots(("cluster|info", 2), Cluster::Info, "3.0.0", "Tells how the cluster is."),
-    about_slots(("cluster|keyslot", 3), Cluster::KeySlot, "3.0.0", "Returns the slot of a key."),
-    about_slots(("cluster|myid", 2), Cluster::MyId, "3.0.0", "Returns the id of this node."),
-    about_slots(("cluster|nodes", 2), Cluster::Nodes, "3.0.0", "Lists nodes and their slots."),
-    about_slots(("cluster|shards", 2), Cluster::Shards, "7.0.0", "Lists slots and their nodes."),
-    about_slots(("cluster|slots", 2), Cluster::Slots, "3.0.0", "Lists slots and their nodes."),
+    about_slots(("cluster|info", 2), ClusterCommand::Info, "3.0.0", "Tells how the cluster is."),
+    about_slots(
+        ("cluster|keyslot", 3),
+        ClusterCommand::KeySlot,
+        "3.0.0",
+        "Returns the slot of a key.",
+    ),
+    about_slots(("cluster|myid", 2), ClusterCommand::MyId, "3.0.0", "Returns the id of this node."),
+    about_slots(
+        ("cluster|nodes", 2),
+        ClusterCommand::Nodes,
+        "3.0.0",
+        "Lists nodes and their slots.",
+    ),
+    about_slots(
+        ("cluster|shards", 2),
+        ClusterCommand::Shards,
+        "7.0.0",
+        "Lists slots and their nodes.",
+    ),
+    about_slots(
+        ("cluster|slots", 2),
+        ClusterCommand::Slots,
+        "3.0.0",
+        "Lists slots and their nodes.",
+    ),
 ];
 
 static CONFIG: &[Spec] = &[
@@ -324,7 +363,7 @@ static OTHERS: &[Spec] = &[
     ),
     server(
         ("hotkeys|get", 2),
-        Session::HotKeys(HotKeys::Get),
+        Session::HotKeys(HotKeysCommand::Get),
         ADMIN,
         "8.6.0",
         "Lists the keys that clients of the whole cluster ask for most.",
@@ -332,21 +371,21 @@ static OTHERS: &[Spec] = &[
     server(("hotkeys|help", 2), Session::Help, PLAIN, "8.6.0", "Shows this help."),
     server(
         ("hotkeys|reset", 2),
-        Session::HotKeys(HotKeys::Reset),
+        Session::HotKeys(HotKeysCommand::Reset),
         ADMIN,
         "8.6.0",
         "Forgets what START has said.",
     ),
     server(
         ("hotkeys|start", -2),
-        Session::HotKeys(HotKeys::Start),
+        Session::HotKeys(HotKeysCommand::Start),
         ADMIN,
         "8.6.0",
         "Says from when on GET is to tell, and how many keys; requests are always counted.",
     ),
     server(
         ("hotkeys|stop", 2),
-        Session::HotKeys(HotKeys::Stop),
+        Session::HotKeys(HotKeysCommand::Stop),
         ADMIN,
         "8.6.0",
         "Says until when GET is to tell.",

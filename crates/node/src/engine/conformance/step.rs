@@ -108,12 +108,12 @@ pub struct Walk {
     /// The partition.
     pub area: Area,
     /// The pieces.
-    pub pieces: Vec<Piece>,
+    pub pieces: Vec<WalkPiece>,
 }
 
 /// A piece of a walk, and what happens before the next.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Piece {
+pub struct WalkPiece {
     /// How many records to take before breaking off at one more.
     pub takes: usize,
     /// What changes then, here or elsewhere.
@@ -207,7 +207,7 @@ impl Walk {
         };
         let mut piece = |takes: u16| {
             let then = std::iter::repeat_with(&mut change).take(usize::from(b / 8 % 8)).collect();
-            Piece { takes: usize::from(takes), then }
+            WalkPiece { takes: usize::from(takes), then }
         };
         Self { area: area(space, a).1, pieces: (0..b % 8).map(|n| piece((d >> n) % 4)).collect() }
     }

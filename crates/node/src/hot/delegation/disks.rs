@@ -12,9 +12,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use wire::{CHAIN_MAX, DelegationId, Header, Version};
 
 /// Places of a chain, a bit for each.
-pub(crate) type Places = u8;
+pub(crate) type DelegatedPlaces = u8;
 
-const _: () = assert!(CHAIN_MAX <= Places::BITS as usize, "each place has a bit");
+const _: () = assert!(CHAIN_MAX <= DelegatedPlaces::BITS as usize, "each place has a bit");
 
 /// A write of a delegation that a node has recorded.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -44,7 +44,7 @@ pub(crate) struct Waiting {
     pub(crate) header: Header,
     pub(crate) value: Box<[u8]>,
     /// Who has not told.
-    pub(crate) missing: Places,
+    pub(crate) missing: DelegatedPlaces,
 }
 
 /// Writes of one key that may wait at a time: 100,000 a second, while a disk takes 10 ms for a
@@ -71,7 +71,12 @@ impl Disks {
 
     /// Which of these places of a chain are not known to have a version on disk: nobody there has
     /// told, and no copy that came before was without them.
-    pub(crate) fn missing(&self, places: Places, header: &Header, version: Version) -> Places {
+    pub(crate) fn missing(
+        &self,
+        places: DelegatedPlaces,
+        header: &Header,
+        version: Version,
+    ) -> DelegatedPlaces {
         let has = |node: &NodeId| self.told.get(node).is_some_and(|told| *told >= version);
         let waits_for = self.waiting.get(&version).map_or(places, |it| it.missing);
         places & waits_for & !places_where(header, has)
@@ -120,7 +125,7 @@ pub(crate) fn chain_of(header: &Header) -> impl DoubleEndedIterator<Item = NodeI
 }
 
 /// The places of it with such nodes.
-fn places_where(header: &Header, is_it: impl Fn(&NodeId) -> bool) -> Places {
+fn places_where(header: &Header, is_it: impl Fn(&NodeId) -> bool) -> DelegatedPlaces {
     let found = (0..).zip(chain_of(header)).filter(|(_, node)| is_it(node));
     found.fold(0, |found, (place, _)| found | 1 << place)
 }

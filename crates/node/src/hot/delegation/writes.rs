@@ -4,7 +4,7 @@
 use crate::engine::{Engine, Record};
 use crate::heat::Use;
 use crate::hot::copies::tell_held;
-use crate::hot::delegation::disks::{Places, Recorded, Waiting, chain_of};
+use crate::hot::delegation::disks::{DelegatedPlaces, Recorded, Waiting, chain_of};
 use crate::hot::push::push_copies;
 use crate::replica::serve::matches_key;
 use crate::shard::cluster_view::ClusterView;
@@ -52,7 +52,7 @@ pub(crate) fn handle_delegated<E: Engine>(
     from: Endpoint,
     packet: &Packet<'_>,
     write: &Delegated<'_>,
-    unsynced: Places,
+    unsynced: DelegatedPlaces,
 ) -> Result<(), DropReason> {
     let Delegated { header, key, .. } = *write;
     let place = usize::from(header.chain_pos);
@@ -134,7 +134,11 @@ fn take<E: Engine>(ctx: &mut Context<'_, E>, write: &Delegated<'_>, commits: boo
 
 /// Places of the chain that are not known here to have the write on disk. None counts for a write
 /// that was committed before.
-fn missing<E>(ctx: &mut Context<'_, E>, write: &Delegated<'_>, unsynced: Places) -> Places {
+fn missing<E>(
+    ctx: &mut Context<'_, E>,
+    write: &Delegated<'_>,
+    unsynced: DelegatedPlaces,
+) -> DelegatedPlaces {
     let GrantedPut { version, delegation } = GrantedPut::of(write.header);
     let (keyspace, key) = write.at();
     let held = ctx.hot.held.write(keyspace, key);
@@ -153,7 +157,7 @@ fn pass_on<E>(
     next: NodeId,
     packet: &Packet<'_>,
     write: &Delegated<'_>,
-    unsynced: Places,
+    unsynced: DelegatedPlaces,
 ) -> Result<(), DropReason> {
     let Delegated { header, key, value } = *write;
     let partition = PartitionId(header.partition);

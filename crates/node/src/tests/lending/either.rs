@@ -31,8 +31,8 @@ impl Chain {
     }
 }
 
-fn recall(loan: u64) -> Told {
-    Told::Recall { loan, key: b"k".to_vec() }
+fn recall(loan: u64) -> LenderMessage {
+    LenderMessage::Recall { loan, key: b"k".to_vec() }
 }
 
 #[test]
@@ -94,7 +94,7 @@ fn a_key_that_is_registered_is_neither_lent_nor_told_of_and_may_be_when_that_is_
     chain.register();
     assert!(chain.is_registered_at_tail());
     chain.told();
-    assert_eq!(chain.fetch(BORROWER, b"k"), Told::NotLent(Code::NotFound));
+    assert_eq!(chain.fetch(BORROWER, b"k"), LenderMessage::NotLent(Code::NotFound));
     chain.to_cache.clear();
     (0..50).for_each(|_| drop(chain.get(b"k")));
     chain.pass(MS * 1_000);
@@ -102,7 +102,7 @@ fn a_key_that_is_registered_is_neither_lent_nor_told_of_and_may_be_when_that_is_
     chain.unregister(ORDER + 1);
     assert!(!chain.is_registered_at_tail());
     chain.to_cache.clear();
-    assert!(matches!(chain.fetch(BORROWER, b"k"), Told::Lent { loan: 2, version: 1, .. }));
+    assert!(matches!(chain.fetch(BORROWER, b"k"), LenderMessage::Lent { loan: 2, version: 1, .. }));
     (0..50).for_each(|_| drop(chain.get(b"k")));
     chain.pass(MS * 1_000);
     assert!(reported(&mut chain).iter().any(|(key, _)| key == b"k"));
@@ -119,5 +119,5 @@ fn in_mutants_a_key_is_lent_and_registered_at_once() {
     chain.answer(b"k", 1, None);
     chain.mutant(Mutant::LendRegistered);
     chain.register();
-    assert!(matches!(chain.fetch(BORROWER, b"k"), Told::Lent { .. }));
+    assert!(matches!(chain.fetch(BORROWER, b"k"), LenderMessage::Lent { .. }));
 }

@@ -1,6 +1,6 @@
 //! A switch that speaks OpenFlow 1.3, and connects to this process.
 
-use super::{Device, Kind, Sweep};
+use super::{Device, DeviceKind, Sweep};
 use crate::clock::Clock;
 use cluster::{Capabilities, TableSizes};
 use content::{Budget, Change, Entry};
@@ -182,10 +182,10 @@ impl Link {
 }
 
 impl Device for OpenFlowSwitch {
-    fn kind(&self) -> Kind {
+    fn kind(&self) -> DeviceKind {
         let capabilities = Capabilities { counts: true, ..Capabilities::ADDRESSES };
         let changes_per_second = Some(self.rules_per_second.get());
-        Kind { plane: "openflow", capabilities, changes_per_second }
+        DeviceKind { plane: "openflow", capabilities, changes_per_second }
     }
 
     fn sizes(&self) -> TableSizes {

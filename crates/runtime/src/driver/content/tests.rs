@@ -44,9 +44,9 @@ impl Fake {
 }
 
 impl Device for Fake {
-    fn kind(&self) -> Kind {
+    fn kind(&self) -> DeviceKind {
         let capabilities = Capabilities::ADDRESSES;
-        Kind { plane: "fake", capabilities, changes_per_second: Some(2) }
+        DeviceKind { plane: "fake", capabilities, changes_per_second: Some(2) }
     }
 
     fn look(

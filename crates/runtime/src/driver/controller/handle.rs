@@ -18,7 +18,7 @@ use std::time::Duration;
 /// How others reach the controller; outlives it without harm.
 #[derive(Clone, Debug)]
 pub struct ControllerHandle {
-    mail: SyncSender<Mail>,
+    mail: SyncSender<ControllerMail>,
     position: Arc<Position>,
 }
 
@@ -210,7 +210,7 @@ pub enum RequestError<E: Error> {
 }
 
 #[derive(Debug)]
-pub(super) enum Mail {
+pub(super) enum ControllerMail {
     /// In that time as a leader; later than it, it is of no use.
     Answer(u64, Member, Box<Result<Report, Undelivered>>),
     Alert(NodeId),
@@ -221,12 +221,12 @@ pub(super) enum Mail {
     Ready(SyncSender<()>),
     Create(KeyspaceSpec, SyncSender<Result<KeyspaceId, CreateError>>),
     Change(Change, SyncSender<Result<(), CommandError>>),
-    Pass(PassWish, SyncSender<Result<Pass, PassError>>),
+    Pass(PassWish, SyncSender<Result<Option<Pass>, PassError>>),
     Stop,
 }
 
 impl ControllerHandle {
-    pub(super) fn new(mail: SyncSender<Mail>, position: Arc<Position>) -> Self {
+    pub(super) fn new(mail: SyncSender<ControllerMail>, position: Arc<Position>) -> Self {
         Self { mail, position }
     }
 
@@ -264,7 +264,7 @@ impl ControllerHandle {
     ///
     /// If the controller does not answer.
     pub fn status(&self) -> Result<Status, MailError> {
-        self.ask(Mail::Status)
+        self.ask(ControllerMail::Status)
     }
 
     /// The map as decided.
@@ -273,7 +273,7 @@ impl ControllerHandle {
     ///
     /// If the controller does not answer.
     pub fn map(&self) -> Result<Map, MailError> {
-        self.ask(Mail::Map)
+        self.ask(ControllerMail::Map)
     }
 
     /// Waits until every member has installed the present map, all keyspaces of the configuration
@@ -284,7 +284,7 @@ impl ControllerHandle {
     /// If that is not so within `patience`, or the controller has ended.
     pub fn wait_ready(&self, patience: Duration) -> Result<(), MailError> {
         let (sender, answer) = answer();
-        self.post(Mail::Ready(sender))?;
+        self.post(ControllerMail::Ready(sender))?;
         answer.wait_for(patience)
     }
 
@@ -297,7 +297,7 @@ impl ControllerHandle {
         &self,
         spec: KeyspaceSpec,
     ) -> Result<KeyspaceId, RequestError<CreateError>> {
-        let created = self.ask(|sender| Mail::Create(spec, sender));
+        let created = self.ask(|sender| ControllerMail::Create(spec, sender));
         created.map_err(RequestError::Unreached)?.map_err(RequestError::Refused)
     }
 
@@ -308,32 +308,35 @@ impl ControllerHandle {
     ///
     /// If the controller refuses or cannot be reached.
     pub fn change(&self, change: Change) -> Result<(), RequestError<CommandError>> {
-        let changed = self.ask(|sender| Mail::Change(change, sender));
+        let changed = self.ask(|sender| ControllerMail::Change(change, sender));
         changed.map_err(RequestError::Unreached)?.map_err(RequestError::Refused)
     }
 
-    /// Gives a client's process a pass, or renews it.
+    /// Gives a client's process a pass, or renews it; none where packets are in no envelopes.
     ///
     /// # Errors
     ///
     /// If the controller refuses or cannot be reached.
-    pub fn pass(&self, wish: PassWish) -> Result<Pass, RequestError<PassError>> {
-        let granted = self.ask(|sender| Mail::Pass(wish, sender));
+    pub fn pass(&self, wish: PassWish) -> Result<Option<Pass>, RequestError<PassError>> {
+        let granted = self.ask(|sender| ControllerMail::Pass(wish, sender));
         granted.map_err(RequestError::Unreached)?.map_err(RequestError::Refused)
     }
 
     /// Asks the thread to end. It may have done so already.
     pub(super) fn stop(&self) {
-        drop(self.mail.send(Mail::Stop));
+        drop(self.mail.send(ControllerMail::Stop));
     }
 
-    fn ask<T>(&self, question: impl FnOnce(SyncSender<T>) -> Mail) -> Result<T, MailError> {
+    fn ask<T>(
+        &self,
+        question: impl FnOnce(SyncSender<T>) -> ControllerMail,
+    ) -> Result<T, MailError> {
         let (sender, answer) = answer();
         self.post(question(sender))?;
         answer.wait()
     }
 
-    fn post(&self, mail: Mail) -> Result<(), MailError> {
+    fn post(&self, mail: ControllerMail) -> Result<(), MailError> {
         if !self.is_active() {
             return Err(MailError::StandsBy { leader: self.leader() });
         }

@@ -11,9 +11,10 @@ use std::time::Duration;
 use wire::Revision;
 
 /// What keys are made of and for whom.
+#[derive(Clone)]
 pub struct KeyPlan {
     /// The secrets as they are now; asked often.
-    pub secrets: Box<dyn FnMut() -> Arc<Secrets> + Send>,
+    pub secrets: Arc<dyn Fn() -> Arc<Secrets> + Send + Sync>,
     /// What each class of clients may do, from class 1 on.
     pub classes: Vec<ClassRights>,
     /// Where switches and caches are. Nodes are in the map.
@@ -45,9 +46,6 @@ pub struct PassWish {
 /// Why there is no pass.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PassError {
-    /// The cluster has no envelopes.
-    #[error("packets of this cluster have no envelopes: no pass is needed")]
-    NotNeeded,
     /// It was given to somebody else, or under a secret that is long gone.
     #[error("this pass cannot be renewed: ask for a new one")]
     NotRenewable,
@@ -208,7 +206,7 @@ mod tests {
         let keyspaces = [("users".to_owned(), read), ("missing".to_owned(), Allowed::ALL)].into();
         let service = RingPorts { first: "10.0.0.1:7700".parse().unwrap(), ports: 1 };
         KeyOffice::new(KeyPlan {
-            secrets: Box::new(move || Arc::clone(&secrets)),
+            secrets: Arc::new(move || Arc::clone(&secrets)),
             classes: vec![ClassRights { elsewhere: Allowed::default(), keyspaces }],
             fixed: vec![service],
             content: None,

@@ -2,7 +2,7 @@
 
 mod saving;
 
-use super::handle::{Change, Mail};
+use super::handle::{Change, ControllerMail};
 use super::keys::{KeyOffice, PassError, PassWish};
 use super::{ControllerError, ControllerPlan};
 use crate::clock::Clock;
@@ -73,7 +73,7 @@ impl Wanted {
 /// Where a controller's couriers and its store leave what they have for it.
 #[derive(Clone)]
 pub(super) struct Post {
-    mail: SyncSender<Mail>,
+    mail: SyncSender<ControllerMail>,
     /// Which time as a leader this is: answers to earlier orders are told apart by it.
     generation: u64,
     /// The highest term that a member was heard to obey. Who has the store goes above it, whatever
@@ -82,7 +82,7 @@ pub(super) struct Post {
 }
 
 impl Post {
-    pub(super) fn new(mail: SyncSender<Mail>, generation: u64, heard: Term) -> Self {
+    pub(super) fn new(mail: SyncSender<ControllerMail>, generation: u64, heard: Term) -> Self {
         Self { mail, generation, heard }
     }
 }
@@ -110,7 +110,7 @@ impl Thread {
         let controller = Controller::new(config, saved, clock.now())?;
         let wake = post.mail.clone();
         // If there is no room for it, there is mail that wakes the thread as well.
-        store.wake_with(Arc::new(move || drop(wake.try_send(Mail::Wake))));
+        store.wake_with(Arc::new(move || drop(wake.try_send(ControllerMail::Wake))));
         let mut thread = Self {
             controller,
             store,
@@ -138,7 +138,7 @@ impl Thread {
     }
 
     /// Runs until told to stop.
-    pub(super) fn run(mut self, inbox: &Receiver<Mail>) -> Result<Ended, String> {
+    pub(super) fn run(mut self, inbox: &Receiver<ControllerMail>) -> Result<Ended, String> {
         loop {
             // After every call into the machine: it counts on that.
             self.create_wanted();
@@ -154,7 +154,9 @@ impl Thread {
                 mail => mail.map_err(|_| RecvTimeoutError::Disconnected),
             };
             match mail {
-                Ok(Mail::Stop) | Err(RecvTimeoutError::Disconnected) => return Ok(Ended::Stopped),
+                Ok(ControllerMail::Stop) | Err(RecvTimeoutError::Disconnected) => {
+                    return Ok(Ended::Stopped);
+                }
                 Ok(mail) => self.handle_mail(mail)?,
                 // Only once all that has arrived was heard, so that nobody is taken to be silent
                 // because this thread was slow.
@@ -164,7 +166,10 @@ impl Thread {
     }
 
     /// Waits for mail until the machine wants to be called.
-    fn wait(&mut self, inbox: &Receiver<Mail>) -> Result<Mail, RecvTimeoutError> {
+    fn wait(
+        &mut self,
+        inbox: &Receiver<ControllerMail>,
+    ) -> Result<ControllerMail, RecvTimeoutError> {
         let now = self.clock.now();
         let wait = self.controller.poll_timeout().map_or(IDLE_WAIT, |at| at.since(now));
         let wait = if self.unsaved.is_some() { wait.min(SAVE_AGAIN) } else { wait };
@@ -174,50 +179,53 @@ impl Thread {
         inbox.recv_timeout(wait)
     }
 
-    fn handle_mail(&mut self, mail: Mail) -> Result<(), String> {
+    fn handle_mail(&mut self, mail: ControllerMail) -> Result<(), String> {
         // Read after the mail was taken: leases count from when a report was heard.
         let now = self.clock.now();
         // Whoever asked may have given up waiting; then nobody needs the answer.
         match mail {
-            Mail::Answer(generation, member, answer) => {
+            ControllerMail::Answer(generation, member, answer) => {
                 if generation == self.post.generation {
                     self.take_answer(member, *answer);
                 }
             }
-            Mail::Wake => {}
-            Mail::Alert(node) => self.controller.handle_alert(self.clock.now(), node),
-            Mail::Status(sender) => drop(sender.try_send(self.status(now))),
-            Mail::Map(sender) => drop(sender.try_send(self.controller.map().clone())),
-            Mail::Ready(sender) if self.waiting.len() < WAITING_MAX => self.waiting.push(sender),
+            ControllerMail::Wake => {}
+            ControllerMail::Alert(node) => self.controller.handle_alert(self.clock.now(), node),
+            ControllerMail::Status(sender) => drop(sender.try_send(self.status(now))),
+            ControllerMail::Map(sender) => drop(sender.try_send(self.controller.map().clone())),
+            ControllerMail::Ready(sender) if self.waiting.len() < WAITING_MAX => {
+                self.waiting.push(sender)
+            }
             // The answer never comes, which who waits sees at once.
-            Mail::Ready(sender) => drop(sender),
-            Mail::Create(spec, sender) => {
+            ControllerMail::Ready(sender) => drop(sender),
+            ControllerMail::Create(spec, sender) => {
                 let created = self.controller.order_keyspace(now, spec);
                 self.save()?;
                 self.answer_saved(move || drop(sender.try_send(created)));
             }
-            Mail::Change(change, sender) => {
+            ControllerMail::Change(change, sender) => {
                 let changed = self.change(change);
                 self.save()?;
                 self.follow_the_map().map_err(|error| format!("cannot start a thread: {error}"))?;
                 self.answer_saved(move || drop(sender.try_send(changed)));
             }
-            Mail::Pass(wish, sender) => {
+            ControllerMail::Pass(wish, sender) => {
                 let granted = self.grant(now, &wish);
                 self.save()?;
                 self.answer_saved(move || drop(sender.try_send(granted)));
             }
-            Mail::Stop => {}
+            ControllerMail::Stop => {}
         }
         Ok(())
     }
 
-    fn grant(&mut self, now: Instant, wish: &PassWish) -> Result<Pass, PassError> {
-        let keys = self.keys.as_mut().ok_or(PassError::NotNeeded)?;
+    /// No pass is needed where packets are in no envelopes.
+    fn grant(&mut self, now: Instant, wish: &PassWish) -> Result<Option<Pass>, PassError> {
+        let Some(keys) = &mut self.keys else { return Ok(None) };
         if keys.lacks_number(wish) {
             keys.take_numbers(self.controller.reserve_passes(now));
         }
-        keys.grant(wish, now.unix_ms())
+        keys.grant(wish, now.unix_ms()).map(Some)
     }
 
     fn take_answer(&mut self, member: Member, answer: Result<Report, Undelivered>) {
@@ -345,13 +353,13 @@ impl Thread {
         // Nobody takes mail once the controller has ended.
         let Post { mail: answers, generation, .. } = self.post.clone();
         let courier = Courier::start(member, deliver, move |answer| {
-            drop(answers.send(Mail::Answer(generation, member, Box::new(answer))));
+            drop(answers.send(ControllerMail::Answer(generation, member, Box::new(answer))));
         })?;
         self.couriers.insert(member, courier);
         if let (Member::Node(node), Some(listen)) = (member, listen) {
             let alerts = self.post.mail.clone();
             let listener = Listener::start(node, listen, move || {
-                drop(alerts.send(Mail::Alert(node)));
+                drop(alerts.send(ControllerMail::Alert(node)));
             })?;
             self.listeners.insert(member, listener);
         }

@@ -19,7 +19,7 @@ pub trait Backend: Send + 'static {
     /// # Errors
     ///
     /// If it cannot be asked.
-    fn fetch(&mut self, wanted: &[Wanted]) -> Result<Vec<Found>, Trouble>;
+    fn fetch(&mut self, wanted: &[WantedValue]) -> Result<Vec<FoundValue>, Trouble>;
 
     /// Says which of these names, all different and at least one, have a value, in their order.
     ///
@@ -34,7 +34,7 @@ pub trait Backend: Send + 'static {
     /// # Errors
     ///
     /// If it cannot be asked.
-    fn list(&mut self, cursor: u64) -> Result<(u64, Vec<Listed>), Trouble>;
+    fn list(&mut self, cursor: u64) -> Result<(u64, Vec<ListedValue>), Trouble>;
 
     /// Carries all changes out and waits until that is done. Carrying them out once more changes
     /// nothing.
@@ -66,18 +66,18 @@ pub trait Backend: Send + 'static {
 }
 
 /// Name of a value, and when it expires in Unix milliseconds, 0 for never.
-pub type Listed = (Vec<u8>, u64);
+pub type ListedValue = (Vec<u8>, u64);
 
 /// A value to fetch.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Wanted {
+pub struct WantedValue {
     /// What it is called in the backend.
     pub name: Vec<u8>,
     /// Whether nobody here has written it, so that the backend is to say when it expires.
     pub with_expiry: bool,
 }
 
-impl Wanted {
+impl WantedValue {
     /// A value that was written here, or is taken as if it had been.
     #[must_use]
     pub fn value(name: Vec<u8>) -> Self {
@@ -87,7 +87,7 @@ impl Wanted {
 
 /// What was found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Found {
+pub struct FoundValue {
     /// The bytes, if there are any.
     pub value: Option<Vec<u8>>,
     /// When the backend lets it expire, in Unix milliseconds; 0 for never.
@@ -124,7 +124,7 @@ pub struct Kept {
     /// Records without values, under the identity of this memory.
     pub index: MemoryEngine,
     /// Notes by partition and name.
-    pub notes: Notes,
+    pub notes: NoteMap,
     /// Names of keyspaces.
     pub spaces: Spaces,
     /// Partitions in which nothing is shown that was there before.
@@ -136,7 +136,7 @@ pub struct Kept {
 }
 
 /// Notes by partition and name.
-pub type Notes = BTreeMap<PartitionId, BTreeMap<Box<[u8]>, Box<[u8]>>>;
+pub type NoteMap = BTreeMap<PartitionId, BTreeMap<Box<[u8]>, Box<[u8]>>>;
 
 impl Kept {
     /// An empty memory of this identity.
@@ -144,7 +144,7 @@ impl Kept {
     pub fn nothing(store_id: StoreId) -> Self {
         Self {
             index: MemoryEngine::new(store_id),
-            notes: Notes::new(),
+            notes: NoteMap::new(),
             spaces: Spaces::default(),
             hidden: BTreeSet::new(),
             unlisted: BTreeSet::new(),

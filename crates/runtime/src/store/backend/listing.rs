@@ -4,7 +4,7 @@
 //! A walk that is broken off is begun anew by the next incarnation: what is a record then is passed
 //! over.
 
-use super::Listed;
+use super::ListedValue;
 use cluster::PartitionId;
 use std::collections::BTreeSet;
 
@@ -18,7 +18,7 @@ pub(super) struct Listing {
     /// Where the backend goes on; `None` before the first page.
     cursor: Option<u64>,
     /// What it has listed and was not dealt with yet.
-    page: std::vec::IntoIter<Listed>,
+    page: std::vec::IntoIter<ListedValue>,
 }
 
 /// Names that are dealt with at once: some milliseconds.
@@ -53,11 +53,11 @@ impl Listing {
         self.cursor.unwrap_or(0)
     }
 
-    pub(super) fn take_page(&mut self, next: u64, names: Vec<Listed>) {
+    pub(super) fn take_page(&mut self, next: u64, names: Vec<ListedValue>) {
         (self.cursor, self.page) = (Some(next), names.into_iter());
     }
 
-    pub(super) fn piece(&mut self) -> Vec<Listed> {
+    pub(super) fn piece(&mut self) -> Vec<ListedValue> {
         self.page.by_ref().take(PIECE_MAX).collect()
     }
 

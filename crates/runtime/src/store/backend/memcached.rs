@@ -12,12 +12,13 @@ mod held;
 
 use super::names::OWN;
 use super::{
-    Backend, BackendEngine, BackendUrl, Changes, Fitness, Found, Kept, Listed, Trouble, Wanted,
+    Backend, BackendEngine, BackendUrl, Changes, Fitness, FoundValue, Kept, ListedValue, Trouble,
+    WantedValue,
 };
 use crate::store::StoreError;
 use async_memcached::{AsciiProtocol, Client, Error, ErrorKind, MetaProtocol, Status};
 use cluster::StoreId;
-use held::Held;
+use held::HeldValues;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -34,7 +35,7 @@ pub struct MemcachedBackend {
     /// Whether it has the meta commands, which leave values out.
     has_meta: bool,
     /// What it has no room for.
-    held: Held,
+    held: HeldValues,
     address: String,
 }
 
@@ -71,7 +72,7 @@ impl MemcachedBackend {
                  with -I 4k and more"
             )));
         }
-        let backend = Self { runtime, client, has_meta, held: Held::default(), address };
+        let backend = Self { runtime, client, has_meta, held: HeldValues::default(), address };
         Ok(BackendEngine::new(backend, Kept::nothing(fresh_id)))
     }
 
@@ -246,7 +247,7 @@ impl Backend for MemcachedBackend {
     const KEEPS: bool = false;
 
     /// One multi-get.
-    fn fetch(&mut self, wanted: &[Wanted]) -> Result<Vec<Found>, Trouble> {
+    fn fetch(&mut self, wanted: &[WantedValue]) -> Result<Vec<FoundValue>, Trouble> {
         let items: Vec<Cow<'_, [u8]>> = wanted.iter().map(|it| item(&it.name).0).collect();
         let values = within(&self.runtime, async {
             match self.client.get_multi(&items).await {
@@ -260,7 +261,7 @@ impl Backend for MemcachedBackend {
             let content = values.get(item.as_ref()).cloned();
             let value = content.and_then(|content| value_in(&it.name, content));
             let value = self.held.value(&it.name).map(<[u8]>::to_vec).or(value);
-            Found { value, expiry_ms: 0 }
+            FoundValue { value, expiry_ms: 0 }
         });
         Ok(found.collect())
     }
@@ -269,7 +270,7 @@ impl Backend for MemcachedBackend {
     /// its real name; else all values, to look at what they say.
     fn exist(&mut self, names: &[Vec<u8>]) -> Result<Vec<bool>, Trouble> {
         if !self.has_meta || names.iter().any(|name| item(name).1) {
-            let wanted: Vec<Wanted> = names.iter().cloned().map(Wanted::value).collect();
+            let wanted: Vec<WantedValue> = names.iter().cloned().map(WantedValue::value).collect();
             let found = self.fetch(&wanted)?;
             return Ok(found.into_iter().map(|found| found.value.is_some()).collect());
         }
@@ -280,7 +281,7 @@ impl Backend for MemcachedBackend {
     }
 
     /// Its names cannot be listed reliably.
-    fn list(&mut self, _cursor: u64) -> Result<(u64, Vec<Listed>), Trouble> {
+    fn list(&mut self, _cursor: u64) -> Result<(u64, Vec<ListedValue>), Trouble> {
         Ok((0, Vec::new()))
     }
 

@@ -19,7 +19,7 @@ mod full;
 mod open;
 
 use super::names::OWN;
-use super::{Backend, Changes, Found, Listed, Trouble, Wanted};
+use super::{Backend, Changes, FoundValue, ListedValue, Trouble, WantedValue};
 use crate::clock::Clock;
 use crate::store::ShardIdentity;
 use cluster::ClockAhead;
@@ -243,7 +243,7 @@ impl Backend for RedisBackend {
     const KEEPS: bool = true;
 
     /// One MGET, and for what is to be asked after its expiry a PTTL each, in the same round trip.
-    fn fetch(&mut self, wanted: &[Wanted]) -> Result<Vec<Found>, Trouble> {
+    fn fetch(&mut self, wanted: &[WantedValue]) -> Result<Vec<FoundValue>, Trouble> {
         let mut pipe = redis::pipe();
         let names: Vec<&[u8]> = wanted.iter().map(|it| it.name.as_slice()).collect();
         pipe.cmd("MGET").arg(names);
@@ -265,7 +265,7 @@ impl Backend for RedisBackend {
             } else {
                 Some(0)
             };
-            let there = expiry_ms.map(|expiry_ms| Found { value, expiry_ms });
+            let there = expiry_ms.map(|expiry_ms| FoundValue { value, expiry_ms });
             found.push(there.unwrap_or_default());
         }
         Ok(found)
@@ -286,7 +286,7 @@ impl Backend for RedisBackend {
     }
 
     /// Strings only: nothing else is a value.
-    fn list(&mut self, cursor: u64) -> Result<(u64, Vec<Listed>), Trouble> {
+    fn list(&mut self, cursor: u64) -> Result<(u64, Vec<ListedValue>), Trouble> {
         let mut scan = cmd("SCAN");
         scan.arg(cursor).arg("COUNT").arg(SCANNED_AT_ONCE).arg("TYPE").arg("string");
         let (next, names): (u64, Vec<Vec<u8>>) =

@@ -1,7 +1,7 @@
 //! A backend as reads see it: what was fetched is in hand until the next sync, and one that goes
 //! away is waited for.
 
-use super::{Backend, Found, Trouble, Wanted};
+use super::{Backend, FoundValue, Trouble, WantedValue};
 use machine::Instant;
 use node::engine::EngineError;
 use std::collections::BTreeMap;
@@ -11,7 +11,7 @@ use wire::Room;
 /// The backend, and what was fetched from it since the last sync.
 pub(super) struct Sight<B> {
     backend: B,
-    fetched: BTreeMap<Vec<u8>, Found>,
+    fetched: BTreeMap<Vec<u8>, FoundValue>,
     /// Of names without a value in hand, whether they have one.
     known: BTreeMap<Vec<u8>, bool>,
     /// The first error for good.
@@ -48,7 +48,7 @@ impl<B: Backend> Sight<B> {
     }
 
     /// What was fetched under a name, if anything was.
-    pub(super) fn found(&self, name: &[u8]) -> Option<&Found> {
+    pub(super) fn found(&self, name: &[u8]) -> Option<&FoundValue> {
         self.fetched.get(name)
     }
 
@@ -122,7 +122,7 @@ impl<B: Backend> Sight<B> {
     }
 
     /// Fetches what was not fetched yet.
-    pub(super) fn fetch(&mut self, mut wanted: Vec<Wanted>) {
+    pub(super) fn fetch(&mut self, mut wanted: Vec<WantedValue>) {
         wanted.retain(|it| !self.fetched.contains_key(&it.name));
         wanted.sort_unstable_by(|a, b| a.name.cmp(&b.name));
         wanted.dedup_by(|a, b| a.name == b.name);

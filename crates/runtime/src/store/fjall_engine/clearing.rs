@@ -15,7 +15,7 @@ pub(super) const CLEARED_MAX: usize = 1_024;
 /// Where the next piece of a partition begins. What lies before it is removed, and would still have
 /// to be looked at.
 #[derive(Debug)]
-pub(super) enum Place {
+pub(super) enum NextPiece {
     /// With the note of this name, or the next.
     Note(Vec<u8>),
     /// With this record, or the next: there are no notes any more.
@@ -32,13 +32,13 @@ impl FjallEngine {
     ) -> fjall::Result<ControlFlow<()>> {
         let (partition, at_most) = (area.partition, at_most.min(CLEARED_MAX));
         let place = self.clearing.remove(&partition);
-        let (start, at_most) = match place.unwrap_or(Place::Note(Vec::new())) {
-            Place::Record(start) => (start, at_most),
-            Place::Note(from) => match self.clear_notes(partition, &from, at_most) {
+        let (start, at_most) = match place.unwrap_or(NextPiece::Note(Vec::new())) {
+            NextPiece::Record(start) => (start, at_most),
+            NextPiece::Note(from) => match self.clear_notes(partition, &from, at_most) {
                 ControlFlow::Continue(cleared) => (codec::start_of(area), at_most - cleared),
                 ControlFlow::Break(next) => {
                     self.clear_now(partition, Vec::new())?;
-                    self.clearing.insert(partition, Place::Note(next));
+                    self.clearing.insert(partition, NextPiece::Note(next));
                     return Ok(ControlFlow::Break(()));
                 }
             },
@@ -62,7 +62,7 @@ impl FjallEngine {
             return Ok(ControlFlow::Continue(()));
         };
         self.clear_now(partition, found)?;
-        self.clearing.insert(partition, Place::Record(next));
+        self.clearing.insert(partition, NextPiece::Record(next));
         Ok(ControlFlow::Break(()))
     }
 

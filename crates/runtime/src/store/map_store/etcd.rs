@@ -11,14 +11,18 @@
 //! it; the head, also that it is the one that this leader knows. So whoever has been deposed
 //! changes nothing, whatever it believes and however late its request comes.
 
+mod access;
 mod api;
 mod election;
 mod keeper;
+mod members;
 mod saver;
 mod url;
 mod value;
 
+pub use access::EtcdAccess;
 pub use election::{Candidacy, Candidate};
+pub use members::{EtcdFacts, EtcdMember, look_at_members};
 pub use url::EtcdUrl;
 
 use super::{Leadership, MapStore, SaveError, Wake};

@@ -12,7 +12,7 @@ use wire::Version;
 pub(super) struct Plan<'a> {
     pub(super) ops: &'a [Op],
     /// Calls and returns in the order of time, calls first where they coincide.
-    pub(super) events: Vec<Event>,
+    pub(super) events: Vec<HistoryEvent>,
     /// Answered operations with a version, in its order: the write of a version before those that
     /// saw it.
     pub(super) order: Vec<usize>,
@@ -24,7 +24,7 @@ pub(super) struct Plan<'a> {
 
 /// What happens at one point of time; the operation by its index.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Event {
+pub(super) enum HistoryEvent {
     Call(usize),
     /// An operation whose outcome will stay unknown; by its class.
     Maybe(u32),
@@ -65,14 +65,14 @@ impl<'a> Plan<'a> {
         for (_, is_recall, index) in timed {
             let is_unknown = ops.get(index).is_some_and(Op::is_unknown);
             if is_unknown {
-                events.extend(unknown.class_of(index).map(Event::Maybe));
+                events.extend(unknown.class_of(index).map(HistoryEvent::Maybe));
             } else if is_recall {
-                events.push(Event::Return(index));
+                events.push(HistoryEvent::Return(index));
             } else {
                 if let Some(role) = roles.get_mut(index) {
                     role.called_at = events.len();
                 }
-                events.push(Event::Call(index));
+                events.push(HistoryEvent::Call(index));
             }
         }
         let versioned = ops.iter().enumerate().filter(|(_, op)| !op.version.is_none());

@@ -68,7 +68,7 @@ enum Sight {
 
 /// One step on the way to what an operation has seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum PathStep {
     /// The value's time came.
     Expire,
     /// An unknown write of this class took effect.

@@ -1,9 +1,9 @@
 //! The search: goes through the events in the order of time and lets operations take effect as late
 //! as it can, when one of them returns.
 
-use super::plan::{Event, Plan};
-use super::pool::Step;
-use super::state::{DeadEnd, Need, State, fingerprint};
+use super::plan::{HistoryEvent, Plan};
+use super::pool::PathStep;
+use super::state::{DeadEnd, KeyState, Need, fingerprint};
 use super::ways::Ways;
 use crate::check::OpKind;
 use machine::Instant;
@@ -32,7 +32,7 @@ pub(super) enum Bookkeeping {
 pub(super) struct Search<'p, 'a> {
     plan: &'p Plan<'a>,
     bookkeeping: Bookkeeping,
-    state: State,
+    state: KeyState,
     event: usize,
     /// Answered operations that have taken effect.
     done: Vec<bool>,
@@ -58,7 +58,7 @@ pub(super) struct Search<'p, 'a> {
 
 /// What is taken back when the search turns around.
 enum Undo {
-    State(State),
+    State(KeyState),
     Done(usize),
     Next(usize),
     Used(u32),
@@ -88,7 +88,7 @@ struct Moves {
 
 /// Unknown writes, and the answered operation that they make possible.
 struct Move {
-    way: Vec<Step>,
+    way: Vec<PathStep>,
     op: usize,
 }
 
@@ -99,7 +99,7 @@ impl<'p, 'a> Search<'p, 'a> {
         Self {
             plan,
             bookkeeping,
-            state: State::default(),
+            state: KeyState::default(),
             event: 0,
             done: vec![false; plan.ops.len()],
             pending: Vec::new(),
@@ -125,10 +125,10 @@ impl<'p, 'a> Search<'p, 'a> {
             }
             let Some(event) = self.plan.events.get(self.event).copied() else { return End::Found };
             match event {
-                Event::Call(op) => self.call(op),
-                Event::Maybe(class) => self.call_unknown(class),
-                Event::Return(op) if self.is_done(op) => self.leave(op),
-                Event::Return(op) => {
+                HistoryEvent::Call(op) => self.call(op),
+                HistoryEvent::Maybe(class) => self.call_unknown(class),
+                HistoryEvent::Return(op) if self.is_done(op) => self.leave(op),
+                HistoryEvent::Return(op) => {
                     if !self.let_happen(op) && !self.turn_around() {
                         return if self.is_cut { End::OutOfSteps } else { End::Impossible };
                     }
@@ -186,7 +186,7 @@ impl<'p, 'a> Search<'p, 'a> {
         }
     }
 
-    fn set_state(&mut self, state: State) {
+    fn set_state(&mut self, state: KeyState) {
         self.log.push(Undo::State(self.state));
         self.state = state;
     }
@@ -279,7 +279,7 @@ impl<'p, 'a> Search<'p, 'a> {
     fn make(&mut self, chosen: &Move) {
         let state = self.state_after(chosen).expect("only moves that fit are listed");
         for step in &chosen.way {
-            if let Step::Take(class) = step
+            if let PathStep::Take(class) = step
                 && self.is_counted(*class)
             {
                 self.use_class(*class, |used| used + 1);
@@ -301,13 +301,13 @@ impl<'p, 'a> Search<'p, 'a> {
     }
 
     /// The state that a move leads to, if all of it fits.
-    fn state_after(&self, chosen: &Move) -> Option<State> {
+    fn state_after(&self, chosen: &Move) -> Option<KeyState> {
         let mut state = self.state;
         let mut taken: Vec<u32> = Vec::new();
         for step in &chosen.way {
             state = match step {
-                Step::Expire => state.expired(self.now(), self.plan.skew_ms)?,
-                Step::Take(class) => {
+                PathStep::Expire => state.expired(self.now(), self.plan.skew_ms)?,
+                PathStep::Take(class) => {
                     let earlier = taken.iter().filter(|it| *it == class).count();
                     let counted = self.is_counted(*class);
                     let earlier = if counted { u32::try_from(earlier).ok()? } else { 0 };
@@ -322,15 +322,15 @@ impl<'p, 'a> Search<'p, 'a> {
         self.take(state, chosen.op)
     }
 
-    fn take(&self, state: State, op: usize) -> Option<State> {
+    fn take(&self, state: KeyState, op: usize) -> Option<KeyState> {
         let answered = self.plan.op(op);
         state.take(answered, answered.version, self.plan.is_written_by_other(op))
     }
 
     fn now(&self) -> Instant {
         match self.plan.events.get(self.event) {
-            Some(Event::Return(op)) => self.plan.op(*op).returned.unwrap_or_default(),
-            Some(Event::Call(_) | Event::Maybe(_)) | None => Instant(u64::MAX),
+            Some(HistoryEvent::Return(op)) => self.plan.op(*op).returned.unwrap_or_default(),
+            Some(HistoryEvent::Call(_) | HistoryEvent::Maybe(_)) | None => Instant(u64::MAX),
         }
     }
 
@@ -373,13 +373,13 @@ impl<'p, 'a> Search<'p, 'a> {
             let may_differ = !fits || self.may_differ(candidate);
             if round == 0 {
                 moves.goes_on |= may_differ && self.may_find(candidate);
-                let expired = Move { way: vec![Step::Expire], op: candidate };
+                let expired = Move { way: vec![PathStep::Expire], op: candidate };
                 let expired = self.fitting(expired).filter(|_| expires && may_differ);
                 moves.moves.extend(expired);
                 moves.moves.extend(self.fitting(direct));
             } else if may_differ {
                 if expires {
-                    self.add_moves(&mut moves, candidate, &[Step::Expire], round);
+                    self.add_moves(&mut moves, candidate, &[PathStep::Expire], round);
                 }
                 self.add_moves(&mut moves, candidate, &[], round);
             }
@@ -400,7 +400,7 @@ impl<'p, 'a> Search<'p, 'a> {
     }
 
     /// Adds the moves that go a way after these first steps.
-    fn add_moves(&mut self, moves: &mut Moves, op: usize, first: &[Step], round: u32) {
+    fn add_moves(&mut self, moves: &mut Moves, op: usize, first: &[PathStep], round: u32) {
         let plan = self.plan;
         let next = plan.order.get(self.next).map(|next| plan.op(*next).version);
         let available = |class: u32| {
@@ -441,8 +441,8 @@ impl<'p, 'a> Search<'p, 'a> {
     /// Alike for moves after which there is no telling which of them was made.
     fn outcome_print(&self, it: &Move) -> Option<u128> {
         let counted = it.way.iter().filter_map(|step| match step {
-            Step::Take(class) => Some(*class).filter(|class| self.is_counted(*class)),
-            Step::Expire => None,
+            PathStep::Take(class) => Some(*class).filter(|class| self.is_counted(*class)),
+            PathStep::Expire => None,
         });
         let counted = counted.map(|class| fingerprint([u64::from(class), 3]));
         Some(counted.fold(self.state_after(it)?.print(), u128::wrapping_add))
@@ -458,7 +458,7 @@ impl<'p, 'a> Search<'p, 'a> {
 
     /// The move, if all of it fits and what comes next in the order of versions still can.
     fn fitting(&self, it: Move) -> Option<Move> {
-        let State { version, exact, .. } = self.state_after(&it)?;
+        let KeyState { version, exact, .. } = self.state_after(&it)?;
         let rest = self.plan.order.get(self.next..).unwrap_or_default();
         let Some(next) = rest.iter().copied().find(|op| *op != it.op && !self.is_done(*op)) else {
             return Some(it);

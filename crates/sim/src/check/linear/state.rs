@@ -6,7 +6,7 @@ use wire::Version;
 
 /// What a key holds at one point of an order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct State {
+pub(super) struct KeyState {
     pub(super) held: Option<HeldValue>,
     /// Version of the last write if `exact`, else the least that it can have: versions have caught
     /// up numbers that grow with each write of the key.
@@ -94,12 +94,12 @@ pub(super) struct DeadEnd {
     pub(super) event: usize,
     /// The operation that was to take effect, and what the key held.
     pub(super) op: usize,
-    pub(super) state: State,
+    pub(super) state: KeyState,
     /// What should have taken effect before, but had not even been called.
     pub(super) missing: Option<usize>,
 }
 
-impl State {
+impl KeyState {
     pub(super) fn present(self) -> Option<i64> {
         self.held.map(|held| held.value)
     }

@@ -1,7 +1,7 @@
 //! Ways: sequences of unknown writes that lead from what a key holds to what an operation has
 //! found.
 
-use super::pool::{Ending, Expiring, Pool, Step};
+use super::pool::{Ending, Expiring, PathStep, Pool};
 use super::state::{HeldValue, Need};
 use crate::check::OpKind;
 use machine::Instant;
@@ -25,7 +25,7 @@ pub(super) struct Ways<'p, 'a, A: Fn(u32) -> u32> {
     visits_max: u64,
     found: Found,
     /// The way so far, its end first.
-    way: Vec<Step>,
+    way: Vec<PathStep>,
     /// What the key holds at the end of the way, and before each write of it that depends on that.
     passed: Vec<Option<i64>>,
 }
@@ -34,7 +34,7 @@ pub(super) struct Ways<'p, 'a, A: Fn(u32) -> u32> {
 #[derive(Debug, Default)]
 pub(super) struct Found {
     /// Ways, their beginning first; whether each fits is for the caller to see.
-    pub(super) ways: Vec<Vec<Step>>,
+    pub(super) ways: Vec<Vec<PathStep>>,
     /// Classes looked at.
     pub(super) visited: u64,
     /// There may be longer ways.
@@ -133,7 +133,7 @@ impl<'p, 'a, A: Fn(u32) -> u32> Ways<'p, 'a, A> {
     }
 
     fn is_free(&self, class: u32) -> bool {
-        let taken = self.way.iter().filter(|step| **step == Step::Take(class)).count();
+        let taken = self.way.iter().filter(|step| **step == PathStep::Take(class)).count();
         (self.available)(class) as usize > taken
     }
 
@@ -142,7 +142,7 @@ impl<'p, 'a, A: Fn(u32) -> u32> Ways<'p, 'a, A> {
         self.found.is_cut |= self.found.visited >= self.visits_max;
         if !self.found.is_cut && self.is_free(class) {
             self.found.visited += 1;
-            self.way.push(Step::Take(class));
+            self.way.push(PathStep::Take(class));
             go_on(self);
             self.way.pop();
         }
@@ -199,8 +199,8 @@ impl<'p, 'a, A: Fn(u32) -> u32> Ways<'p, 'a, A> {
     fn reach_sum(&mut self, value: i64, rest: u32) {
         let pool = self.pool;
         let last = match self.way.last() {
-            Some(Step::Take(class)) => pool.adders.iter().position(|it| it == class),
-            Some(Step::Expire) | None => None,
+            Some(PathStep::Take(class)) => pool.adders.iter().position(|it| it == class),
+            Some(PathStep::Expire) | None => None,
         };
         for class in pool.adders.iter().skip(last.unwrap_or(0)) {
             let delta = pool.delta(*class);
@@ -264,7 +264,7 @@ impl<'p, 'a, A: Fn(u32) -> u32> Ways<'p, 'a, A> {
             if later && self.now.unix_ms() < expiry_ms.saturating_sub(self.skew_ms) {
                 continue;
             }
-            self.way.extend(later.then_some(Step::Expire));
+            self.way.extend(later.then_some(PathStep::Expire));
             self.before(*class, |ways| ways.reach_value(expect, rest));
             self.way.truncate(self.way.len() - usize::from(later));
         }
@@ -282,7 +282,7 @@ impl<'p, 'a, A: Fn(u32) -> u32> Ways<'p, 'a, A> {
                 continue;
             }
             has_nameless |= nameless;
-            self.way.push(Step::Expire);
+            self.way.push(PathStep::Expire);
             self.before(*class, Self::found_one);
             self.way.pop();
         }

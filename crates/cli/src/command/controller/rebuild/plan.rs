@@ -4,7 +4,7 @@ use cluster::NodeId;
 use console::chart::table;
 use console::out::{Tone, paint};
 use controller::{NodePart, PartitionPart, Rebuilt};
-use runtime::rebuild::{Found, Replaced};
+use runtime::rebuild::{Replaced, StoreContents};
 use std::collections::BTreeMap;
 use wire::Revision;
 
@@ -56,14 +56,14 @@ new map     revision {}, {} partitions in {} keyspaces, closed until their membe
     text
 }
 
-fn what_is_there(rebuilt: &Rebuilt, found: &Found) -> String {
+fn what_is_there(rebuilt: &Rebuilt, found: &StoreContents) -> String {
     match found {
-        Found::Nothing => "not there".to_owned(),
-        Found::Unreadable(error) => format!("cannot be read ({error})"),
-        Found::Map(saved) if saved.map.cluster != rebuilt.saved.map.cluster => {
+        StoreContents::Nothing => "not there".to_owned(),
+        StoreContents::Unreadable(error) => format!("cannot be read ({error})"),
+        StoreContents::Map(saved) if saved.map.cluster != rebuilt.saved.map.cluster => {
             format!("of another cluster, {:016x}", saved.map.cluster.0)
         }
-        Found::Map(saved) => {
+        StoreContents::Map(saved) => {
             let newest = rebuilt.nodes.iter().map(|it| it.revision).max().unwrap_or_default();
             let revision = saved.map.revision;
             if revision < newest {

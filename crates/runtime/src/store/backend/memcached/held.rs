@@ -7,7 +7,7 @@ use wire::Room;
 
 /// What memcached has not taken, by name.
 #[derive(Debug, Default)]
-pub(super) struct Held {
+pub(super) struct HeldValues {
     values: BTreeMap<Vec<u8>, Vec<u8>>,
     bytes: usize,
     /// After which name to go on.
@@ -24,7 +24,7 @@ const EACH_BYTES: usize = 100;
 /// Values that memcached is asked to take at once.
 const SOME: usize = 256;
 
-impl Held {
+impl HeldValues {
     pub(super) fn room(&self) -> Room {
         match self.bytes {
             0 => Room::Plenty,

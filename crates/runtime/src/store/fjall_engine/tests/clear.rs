@@ -4,7 +4,7 @@ use super::crash::{copy, journal, used};
 use super::open;
 use crate::clock::Clock;
 use crate::store::fjall_engine::FjallEngine;
-use crate::store::fjall_engine::clearing::{CLEARED_MAX, Place};
+use crate::store::fjall_engine::clearing::{CLEARED_MAX, NextPiece};
 use cluster::{KeyspaceId, Match, PartitionId};
 use node::engine::{Area, Engine, KeyRef, Record};
 use std::collections::BTreeMap;
@@ -236,7 +236,7 @@ fn notes_that_are_cleared_are_not_looked_at_again() {
     engine.sync().unwrap();
     for pieces in 1..10_u32 {
         assert!(engine.clear_on(&LARGE, 100).is_break());
-        let Some(Place::Note(next)) = engine.clearing.get(&LARGE.partition) else {
+        let Some(NextPiece::Note(next)) = engine.clearing.get(&LARGE.partition) else {
             panic!("there are more notes");
         };
         assert_eq!(*next, (pieces * 100).to_be_bytes());

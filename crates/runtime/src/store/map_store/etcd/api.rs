@@ -5,12 +5,15 @@
 //! needed here, and a client of its gRPC form would want a compiler of protocol buffers from
 //! whoever builds Keyway.
 
+use super::access::EtcdAccess;
 use super::url::EtcdUrl;
+use crate::identity::{OutsideUser, outside_agent};
 use data_encoding::BASE64;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// How long a call may take. A healthy etcd answers within some 10 ms, one whose disk is slow
@@ -27,6 +30,9 @@ pub(super) struct Api {
     /// Which of them is asked.
     at: AtomicUsize,
     agent: ureq::Agent,
+    user: Option<OutsideUser>,
+    /// What etcd gave for the user's password.
+    token: Mutex<Option<String>>,
 }
 
 /// Why a call brought no answer.
@@ -44,6 +50,15 @@ impl CallError {
         text
     }
 }
+
+impl From<ureq::Error> for CallError {
+    fn from(error: ureq::Error) -> Self {
+        Self::Unclear(error.to_string())
+    }
+}
+
+/// What comes back over HTTP.
+type Answer = ureq::http::Response<ureq::Body>;
 
 /// A number of 64 bits, which JSON of gRPC writes as text and leaves out when it is 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -87,7 +102,7 @@ pub(super) struct Header {
 
 /// A key that is there.
 #[derive(Clone, Debug, Deserialize)]
-pub(super) struct Found {
+pub(super) struct KeyValue {
     #[serde(default)]
     pub(super) mod_revision: Number,
     #[serde(default)]
@@ -102,11 +117,11 @@ pub(super) struct Range {
     #[serde(default)]
     pub(super) header: Header,
     #[serde(default)]
-    kvs: Vec<Found>,
+    kvs: Vec<KeyValue>,
 }
 
 impl Range {
-    pub(super) fn one(self) -> Option<Found> {
+    pub(super) fn one(self) -> Option<KeyValue> {
         self.kvs.into_iter().next()
     }
 }
@@ -141,7 +156,7 @@ struct Response {
 
 impl Done {
     /// What was read at the key that was asked for as this one.
-    pub(super) fn read(&self, index: usize) -> Option<Found> {
+    pub(super) fn read(&self, index: usize) -> Option<KeyValue> {
         self.responses.get(index)?.response_range.clone()?.one()
     }
 }
@@ -165,6 +180,16 @@ struct Streamed<T> {
     result: Option<T>,
 }
 
+/// What proves who asks.
+#[derive(Deserialize)]
+struct Token {
+    token: String,
+}
+
+/// What etcd says of a token that it takes no more: it forgets them after some minutes, and all of
+/// them when its users change (`ErrGRPCInvalidAuthToken`, `ErrGRPCAuthOldRevision`).
+const TOKEN_ENDED: [&str; 2] = ["invalid auth token", "revision of auth store is old"];
+
 /// What etcd says when it does not do something.
 #[derive(Deserialize)]
 struct Refusal {
@@ -179,13 +204,15 @@ struct Refusal {
 const NOTHING_DONE: [u32; 9] = [3, 5, 6, 7, 8, 9, 11, 12, 16];
 
 impl Api {
-    pub(super) fn new(url: EtcdUrl) -> Self {
+    pub(super) fn new(url: EtcdUrl, access: EtcdAccess) -> Self {
         let config = ureq::Agent::config_builder()
             .http_status_as_error(false)
             // A proxy that the environment names is for the world outside.
             .proxy(None)
             .build();
-        Self { url, at: AtomicUsize::new(0), agent: ureq::Agent::new_with_config(config) }
+        let EtcdAccess { tls, user } = access;
+        let agent = outside_agent(tls, config);
+        Self { url, at: AtomicUsize::new(0), agent, user, token: Mutex::default() }
     }
 
     pub(super) fn url(&self) -> &EtcdUrl {
@@ -284,6 +311,27 @@ impl Api {
         answer.result.ok_or_else(|| CallError::Unclear("no answer to a keepalive".into()))
     }
 
+    /// Asks this member about itself.
+    pub(super) fn ask_member<T: DeserializeOwned>(
+        &self,
+        endpoint: &str,
+        path: &str,
+        wait: Duration,
+    ) -> Result<T, CallError> {
+        self.ask_as_user(endpoint, path, &json!({}), wait)
+    }
+
+    /// Reads a page of this member.
+    pub(super) fn read_page<T: DeserializeOwned>(
+        &self,
+        endpoint: &str,
+        path: &str,
+        wait: Duration,
+    ) -> Result<T, CallError> {
+        let request = self.agent.get(format!("http://{endpoint}/{path}"));
+        parse(request.config().timeout_global(Some(wait)).build().call()?)
+    }
+
     /// Asks the member that answered last; if it does not, the next one is asked the next time.
     fn call<T: DeserializeOwned>(
         &self,
@@ -293,7 +341,7 @@ impl Api {
     ) -> Result<T, CallError> {
         let at = self.at.load(Ordering::Relaxed);
         let endpoint = self.url.endpoint(at);
-        let asked = self.ask(&format!("http://{endpoint}/v3/{path}"), body, wait);
+        let asked = self.ask_as_user(endpoint, path, body, wait);
         asked.map_err(|error| match error {
             CallError::Unclear(why) => {
                 self.at.store(at.wrapping_add(1), Ordering::Relaxed);
@@ -303,29 +351,65 @@ impl Api {
         })
     }
 
-    fn ask<T: DeserializeOwned>(
+    /// Asks as the user that etcd takes us for, if there is one.
+    fn ask_as_user<T: DeserializeOwned>(
         &self,
-        url: &str,
+        endpoint: &str,
+        path: &str,
         body: &Value,
         wait: Duration,
     ) -> Result<T, CallError> {
-        let unclear = |error: ureq::Error| CallError::Unclear(error.to_string());
-        let request = self.agent.post(url).config().timeout_global(Some(wait)).build();
-        let mut answer = request.send_json(body).map_err(unclear)?;
-        let status = answer.status();
-        let read = answer.body_mut().with_config().limit(ANSWER_BYTES_MAX).read_to_vec();
-        let read = read.map_err(unclear)?;
-        if status.is_success() {
-            let parsed = serde_json::from_slice(&read);
-            return parsed.map_err(|error| CallError::Unclear(format!("not understood: {error}")));
+        let Some(user) = &self.user else { return self.ask(endpoint, path, None, body, wait) };
+        let held = self.token().clone();
+        if let Some(token) = held {
+            match self.ask(endpoint, path, Some(&token), body, wait) {
+                Err(CallError::Refused(why)) if TOKEN_ENDED.iter().any(|it| why.contains(it)) => {}
+                answer => return answer,
+            }
         }
-        let Ok(Refusal { code, message }) = serde_json::from_slice(&read) else {
-            return Err(CallError::Unclear(status.to_string()));
-        };
-        if NOTHING_DONE.contains(&code) {
-            Err(CallError::Refused(message))
-        } else {
-            Err(CallError::Unclear(message))
+        let login = json!({ "name": user.name, "password": *user.password() });
+        let given = self.ask(endpoint, "auth/authenticate", None, &login, wait);
+        let Token { token } = given?;
+        *self.token() = Some(token.clone());
+        self.ask(endpoint, path, Some(&token), body, wait)
+    }
+
+    fn token(&self) -> MutexGuard<'_, Option<String>> {
+        self.token.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn ask<T: DeserializeOwned>(
+        &self,
+        endpoint: &str,
+        path: &str,
+        token: Option<&str>,
+        body: &Value,
+        wait: Duration,
+    ) -> Result<T, CallError> {
+        // Whether it is under TLS, the agent knows.
+        let mut request = self.agent.post(format!("http://{endpoint}/v3/{path}"));
+        if let Some(token) = token {
+            request = request.header("Authorization", token);
         }
+        let request = request.config().timeout_global(Some(wait)).build();
+        parse(request.send_json(body)?)
+    }
+}
+
+/// What an answer says.
+fn parse<T: DeserializeOwned>(mut answer: Answer) -> Result<T, CallError> {
+    let status = answer.status();
+    let read = answer.body_mut().with_config().limit(ANSWER_BYTES_MAX).read_to_vec()?;
+    if status.is_success() {
+        let parsed = serde_json::from_slice(&read);
+        return parsed.map_err(|error| CallError::Unclear(format!("not understood: {error}")));
+    }
+    let Ok(Refusal { code, message }) = serde_json::from_slice(&read) else {
+        return Err(CallError::Unclear(status.to_string()));
+    };
+    if NOTHING_DONE.contains(&code) {
+        Err(CallError::Refused(message))
+    } else {
+        Err(CallError::Unclear(message))
     }
 }

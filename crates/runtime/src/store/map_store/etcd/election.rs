@@ -1,10 +1,10 @@
 //! Who leads: whoever has the leader's key, which is bound to a lease of etcd
 //! ([`controller::election`]).
 
-use super::api::{Api, CallError, Found, Number};
-use super::keeper::{Held, Keeper, SIGN};
+use super::api::{Api, CallError, KeyValue, Number};
+use super::keeper::{HeldSeat, Keeper, SIGN};
 use super::value::Known;
-use super::{EtcdStore, EtcdUrl};
+use super::{EtcdAccess, EtcdStore, EtcdUrl};
 use crate::clock::Clock;
 use crate::entropy;
 use crate::store::StoreError;
@@ -43,19 +43,23 @@ pub enum Candidacy {
 }
 
 impl Candidate {
-    /// One whose admin server is there.
+    /// One whose admin server is there, if it has one.
     ///
     /// # Errors
     ///
     /// If the kernel gives no randomness.
-    pub fn new(url: EtcdUrl, admin: Option<SocketAddr>) -> Result<Self, StoreError> {
+    pub fn new(
+        url: EtcdUrl,
+        access: EtcdAccess,
+        admin: Option<SocketAddr>,
+    ) -> Result<Self, StoreError> {
         let drawn = entropy::draw().map_err(|error| StoreError::Etcd {
             at: url.to_string(),
             why: format!("cannot read random numbers: {error}"),
         });
         let who = format!("{:016x}", drawn?);
         Ok(Self {
-            api: Arc::new(Api::new(url)),
+            api: Arc::new(Api::new(url, access)),
             seat: Seat { who, admin },
             clock: RefCell::new(Clock::new()),
             vigil: RefCell::default(),
@@ -77,7 +81,7 @@ impl Candidate {
     fn try_to_lead(&self) -> Result<Candidacy, CallError> {
         let found = self.api.look(&["leader", SIGN], LOOK_PATIENCE)?;
         let (seat, sign) = (found.read(0), found.read(1));
-        let changed = |it: &Option<Found>| it.as_ref().map_or(Number(0), |it| it.mod_revision);
+        let changed = |it: &Option<KeyValue>| it.as_ref().map_or(Number(0), |it| it.mod_revision);
         let take = || self.take(changed(&seat), changed(&sign));
         let Some((seat, leader)) = seat.as_ref().and_then(|it| Some((it, parse(it)?))) else {
             return take();
@@ -120,7 +124,7 @@ impl Candidate {
         }
         let leader = done.header.revision;
         let clock = self.clock.borrow().clone();
-        let held = Held { lease, leader, who: who.clone() };
+        let held = HeldSeat { lease, leader, who: who.clone() };
         let keeper = Keeper::start(Arc::clone(&self.api), held, clock.clone(), sent);
         Ok(Candidacy::Leads(Box::new(EtcdStore {
             api: Arc::clone(&self.api),
@@ -138,6 +142,6 @@ impl Candidate {
     }
 }
 
-fn parse(found: &Found) -> Option<Seat> {
+fn parse(found: &KeyValue) -> Option<Seat> {
     serde_json::from_slice(&found.value.0).ok()
 }

@@ -22,7 +22,7 @@ pub(super) const SIGN: &str = "sign";
 
 /// What a leader has in etcd.
 #[derive(Clone, Debug)]
-pub(super) struct Held {
+pub(super) struct HeldSeat {
     pub(super) lease: Number,
     /// The revision in which it took the leader's key.
     pub(super) leader: Number,
@@ -59,7 +59,7 @@ impl std::fmt::Debug for State {
 
 impl Keeper {
     /// Keeps the lease, which was asked for at `sent`.
-    pub(super) fn start(api: Arc<Api>, held: Held, clock: Clock, sent: Instant) -> Self {
+    pub(super) fn start(api: Arc<Api>, held: HeldSeat, clock: Clock, sent: Instant) -> Self {
         let state = Arc::new(State::default());
         state.renewed(sent);
         let thread = Arc::clone(&state);
@@ -147,7 +147,7 @@ impl State {
     }
 }
 
-fn keep(api: &Api, held: &Held, mut clock: Clock, state: &State) {
+fn keep(api: &Api, held: &HeldSeat, mut clock: Clock, state: &State) {
     while !state.is_over() {
         let sent = clock.now();
         match renew(api, held) {
@@ -185,7 +185,7 @@ const REVOKE_PATIENCE: Duration = Duration::from_secs(1);
 /// second is done by most members of etcd together, the first by one that may be cut off.
 ///
 /// Without room no sign can be given. Then none may be there: others go by the lease.
-fn renew(api: &Api, held: &Held) -> Result<bool, CallError> {
+fn renew(api: &Api, held: &HeldSeat) -> Result<bool, CallError> {
     if api.keep_alive(held.lease, RENEW_PATIENCE)?.left.0 <= 0 {
         return Ok(false);
     }

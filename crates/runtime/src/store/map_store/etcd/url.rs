@@ -11,7 +11,12 @@ pub struct EtcdUrl {
     /// `HOST:PORT` of each; not empty.
     endpoints: Vec<String>,
     prefix: String,
+    is_tls: bool,
 }
+
+/// What the form for plain connections begins with, and that for connections under TLS.
+const PLAIN: &str = "etcd://";
+const UNDER_TLS: &str = "etcds://";
 
 /// Members named at most: an etcd has three or five, seldom seven.
 const ENDPOINTS_MAX: usize = 16;
@@ -21,6 +26,12 @@ impl EtcdUrl {
     #[must_use]
     pub fn prefix(&self) -> &str {
         &self.prefix
+    }
+
+    /// Whether it is reached under TLS.
+    #[must_use]
+    pub fn is_tls(&self) -> bool {
+        self.is_tls
     }
 
     /// Members that are named.
@@ -39,8 +50,9 @@ impl FromStr for EtcdUrl {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let form = "write etcd://HOST:PORT[,HOST:PORT...]/PREFIX";
-        let rest = text.strip_prefix("etcd://").ok_or(form)?;
+        let form = "write etcd://HOST:PORT[,HOST:PORT...]/PREFIX, or etcds:// for TLS";
+        let under_tls = text.strip_prefix(UNDER_TLS);
+        let rest = under_tls.or_else(|| text.strip_prefix(PLAIN)).ok_or(form)?;
         let (endpoints, prefix) = rest.split_once('/').unwrap_or((rest, ""));
         let prefix = prefix.trim_end_matches('/');
         if prefix.is_empty() {
@@ -58,7 +70,7 @@ impl FromStr for EtcdUrl {
         if endpoints.len() > ENDPOINTS_MAX {
             return Err(format!("more than {ENDPOINTS_MAX} members are named"));
         }
-        Ok(Self { endpoints, prefix: format!("/{prefix}") })
+        Ok(Self { endpoints, prefix: format!("/{prefix}"), is_tls: under_tls.is_some() })
     }
 }
 
@@ -78,7 +90,8 @@ impl From<EtcdUrl> for String {
 
 impl fmt::Display for EtcdUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "etcd://{}{}", self.endpoints.join(","), self.prefix)
+        let scheme = if self.is_tls { UNDER_TLS } else { PLAIN };
+        write!(f, "{scheme}{}{}", self.endpoints.join(","), self.prefix)
     }
 }
 
@@ -88,7 +101,11 @@ mod tests {
 
     #[test]
     fn members_and_a_prefix_are_named() {
-        for text in ["etcd://127.0.0.1:2379/keyway", "etcd://a:1,b:2,[::1]:3/teams/one"] {
+        for text in [
+            "etcd://127.0.0.1:2379/keyway",
+            "etcds://127.0.0.1:2379/keyway",
+            "etcd://a:1,b:2,[::1]:3/teams/one",
+        ] {
             assert_eq!(text.parse::<EtcdUrl>().unwrap().to_string(), text);
         }
         let url: EtcdUrl = "etcd://a:1,b:2/k/".parse().unwrap();
@@ -103,6 +120,7 @@ mod tests {
             "etcd://u:p@h:1/k",
             "etcd://:1/k",
             "https://a:1/k",
+            "etcds://a:1",
         ] {
             assert!(text.parse::<EtcdUrl>().is_err(), "{text}");
         }

@@ -1,7 +1,7 @@
 //! The map as it lies in etcd: a head, and chunks that are small enough for one request each.
 
 use super::super::checksum;
-use super::api::{Api, Bytes, Found, Number, PATIENCE, Read};
+use super::api::{Api, Bytes, KeyValue, Number, PATIENCE, Read};
 use crate::store::StoreError;
 use serde::{Deserialize, Serialize};
 
@@ -46,7 +46,7 @@ impl Head {
         }
     }
 
-    pub(super) fn parse(found: &Found) -> Option<Self> {
+    pub(super) fn parse(found: &KeyValue) -> Option<Self> {
         serde_json::from_slice(&found.value.0).ok()
     }
 
@@ -87,7 +87,7 @@ pub(super) fn load(api: &Api, leader: Number) -> Result<(Known, Option<Vec<u8>>)
         // As they were when the head was read: another leader may replace them meanwhile.
         let chunk = api.range(&head.chunk(number), Read::At(revision), PATIENCE);
         let chunk = chunk.map_err(unreached)?.one();
-        let Some(Found { value: Bytes(chunk), .. }) = chunk else {
+        let Some(KeyValue { value: Bytes(chunk), .. }) = chunk else {
             return Err(damaged("a chunk is missing"));
         };
         bytes.extend(chunk);
