@@ -1,5 +1,6 @@
 //! Envelopes at a switch, a node or a cache.
 
+mod lately;
 mod ring;
 
 pub use ring::{Ring, RingPorts};
@@ -11,6 +12,7 @@ use crate::rights::RightsTable;
 use crate::tags::{HEAD_LEN, edge_tag, end_tag, is_under_edge_alone, op_of};
 use crate::{ENVELOPE_LEN, ENVELOPE_MAGIC};
 use hashbrown::HashMap;
+use lately::{Kind, Lately};
 use wire::{
     Endpoint, EnvelopeBody, EnvelopeKind, EnvelopeRefusal, Fields as _, HEADER_LEN, Header, Op,
     hop_flag,
@@ -50,6 +52,7 @@ impl From<EnvelopeRefusal> for Refused {
 pub struct MemberEnvelopes {
     role: MemberRole,
     keys: Option<Keys>,
+    lately: Lately,
     ring: Ring,
     rights: RightsTable,
     /// At a switch: the end tags of what came in this turn, which it cannot make.
@@ -100,16 +103,18 @@ struct Ends {
 
 impl Derived {
     /// The key of a packet's end tag: its client's, or the members' own.
-    fn end_of(&self, op: Op, header: &[u8; HEADER_LEN]) -> Option<Key> {
+    fn end_of(&self, lately: &mut Lately, op: Op, header: &[u8; HEADER_LEN]) -> Option<Key> {
         let ends = self.end?;
+        let (period, pass) = (self.period.byte(), PassNumber::of_client(header.client()));
         Some(match is_of_client(op) && header.client() != 0 {
-            true => ends.clients.derive(PassNumber::of_client(header.client()).0),
+            true => lately.of(ends.clients, Kind::End, period, pass),
             false => ends.members,
         })
     }
 
-    fn edge_of_client(&self, header: &[u8; HEADER_LEN]) -> Key {
-        self.edge.clients.derive(PassNumber::of_client(header.client()).0)
+    fn edge_of_client(&self, lately: &mut Lately, header: &[u8; HEADER_LEN]) -> Key {
+        let (period, pass) = (self.period.byte(), PassNumber::of_client(header.client()));
+        lately.of(self.edge.clients, Kind::Edge, period, pass)
     }
 }
 
@@ -120,6 +125,7 @@ impl MemberEnvelopes {
         Self {
             role,
             keys: None,
+            lately: Lately::new(),
             ring: Ring::default(),
             rights: RightsTable::default(),
             ends: HashMap::new(),
@@ -135,6 +141,7 @@ impl MemberEnvelopes {
             end: it.end.map(|end| Ends { clients: end, members: end.derive(MEMBERS) }),
         };
         let periods = set.periods.each_ref().map(derived);
+        self.lately.forget();
         self.keys = Some(Keys { current: set.current, periods });
     }
 
@@ -188,7 +195,7 @@ impl MemberEnvelopes {
                 if !self.may_come_from_client(op, header) {
                     return Err(EnvelopeRefusal::Malformed.into());
                 }
-                let key = keys.edge_of_client(header);
+                let key = keys.edge_of_client(&mut self.lately, header);
                 let cookie = keys.edge.cookies.cookie(from);
                 let tag = |cookie| edge_tag(key, head, envelope.end, cookie, packet);
                 if tag(cookie) != envelope.edge {
@@ -217,7 +224,7 @@ impl MemberEnvelopes {
             let end = EndTag { period: envelope.period, tag: envelope.end };
             self.ends.insert(Written::of(header), end);
         } else if !is_under_edge_alone(op) {
-            let key = keys.end_of(op, header).ok_or(EnvelopeRefusal::Period)?;
+            let key = keys.end_of(&mut self.lately, op, header).ok_or(EnvelopeRefusal::Period)?;
             if end_tag(key, packet) != envelope.end {
                 return Err(EnvelopeRefusal::End.into());
             }
@@ -253,13 +260,13 @@ impl MemberEnvelopes {
                 (keys.named(end.period)?, end.tag)
             }
             MemberRole::Node | MemberRole::Cache => {
-                (current, end_tag(current.end_of(op, header)?, packet))
+                (current, end_tag(current.end_of(&mut self.lately, op, header)?, packet))
             }
         };
         let (kind, key) = if self.ring.has(to) {
             (EnvelopeKind::Member, keys.edge.members)
         } else {
-            (EnvelopeKind::Reply, keys.edge_of_client(header))
+            (EnvelopeKind::Reply, keys.edge_of_client(&mut self.lately, header))
         };
         Some(envelope(keys.period, kind, end, key, 0, packet))
     }
