@@ -3,7 +3,7 @@
 use clap::{Args, Parser};
 use model::{
     Bounds, Bug, Checked, ReturnScope, Rules, Scope, Verdict, content, delegated, durable, exhaust,
-    fence, hunt, leaders, leaving, lent, split, stuck,
+    fence, handover, hunt, leaders, leaving, lent, split, stuck,
 };
 use std::fmt;
 use std::num::NonZero;
@@ -43,6 +43,9 @@ struct OfItsOwn {
     /// The model of leaders and their signs instead.
     #[arg(long)]
     leaders: bool,
+    /// The model of delegated writes while one switch hands over to another instead.
+    #[arg(long)]
+    handover: bool,
     /// The model of fences instead.
     #[arg(long)]
     fences: bool,
@@ -83,6 +86,8 @@ fn look(options: &Options) -> Result<bool, NoSuchScope> {
         look_into::<leaving::Scope>(options)
     } else if own.leaders {
         look_into::<leaders::Scope>(options)
+    } else if own.handover {
+        look_into::<handover::Scope>(options)
     } else if own.fences {
         look_into::<fence::Scope>(options)
     } else if own.disks {
@@ -97,8 +102,9 @@ fn look(options: &Options) -> Result<bool, NoSuchScope> {
         look_into::<content::Scope>(options)
     } else if options.bugs {
         let returns = look_into::<ReturnScope>(options)?;
+        let handover = look_into::<handover::Scope>(options)?;
         let missed = Bug::all().into_iter().filter(|bug| tell(&bug.name(), &hunt(*bug))).count();
-        Ok(returns && missed == 0)
+        Ok(returns && handover && missed == 0)
     } else {
         let scopes = if options.long { Scope::long() } else { Scope::everyday() };
         let failed = options.named(scopes, |it| it.name)?.into_iter().filter(|scope| {
@@ -191,6 +197,7 @@ mod tests {
             "--returns",
             "--leaving",
             "--leaders",
+            "--handover",
             "--fences",
             "--disks",
             "--delegated",

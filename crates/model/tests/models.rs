@@ -2,7 +2,8 @@
 //! one.
 
 use model::{
-    Bounds, ReturnScope, content, delegated, durable, fence, leaders, leaving, lent, split,
+    Bounds, ReturnScope, content, delegated, durable, fence, handover, leaders, leaving, lent,
+    split,
 };
 
 #[test]
@@ -33,6 +34,16 @@ fn nobody_gives_orders_for_too_long_when_another_one_leads() {
 #[test]
 fn every_bug_of_leading_does_harm() {
     leaders::Scope::assert_all_bugs_are_found();
+}
+
+#[test]
+fn no_plain_write_is_applied_twice_in_a_handover() {
+    handover::Scope::assert_all_hold();
+}
+
+#[test]
+fn every_bug_of_a_handover_does_harm() {
+    handover::Scope::assert_all_bugs_are_found();
 }
 
 #[test]
