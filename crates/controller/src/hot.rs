@@ -184,10 +184,14 @@ impl Hot {
 
     /// Another switch is to be the active one. The one before may be so again before long, in the
     /// same incarnation, but not with the same directory.
-    pub(crate) fn switch_over(&mut self, mutant: MaybeMutant) {
+    ///
+    /// `in_order` says that the one before leaves, and that all delegations are home.
+    pub(crate) fn switch_over(&mut self, in_order: bool, mutant: MaybeMutant) {
         if mutant.is(Mutant::ForgetDelegations) {
-            self.hand_over = HandOver::default();
+            self.hand_over.forget();
             self.hand_over.hear(Some(&self.order));
+        } else if !in_order {
+            self.hand_over.forget();
         }
         self.hand_over.switch_over();
         self.directory = None;

@@ -43,35 +43,29 @@ impl Controller {
     /// Names another switch when the named one does not answer, and has it serve when that reaches
     /// nobody any more. The last decision is durable.
     pub(crate) fn look_at_switches(&mut self) {
-        let next = self.reach().successor();
-        if let Some(next) = next.filter(|_| self.may_be_succeeded()) {
-            let silent = Member::Switch(self.ledger.state.map.active_switch);
+        let named = Member::Switch(self.ledger.state.map.active_switch);
+        let waits = self.members.get(named).is_some_and(|it| it.is_serving() && it.is_leaving());
+        // One that leaves is waited for, but not for long, until it has nothing any more that
+        // another one cannot know.
+        let in_order = waits && self.hot.have_delegations_come_home(self.now, &self.members);
+        let may_go = !waits || in_order || self.is_overdue(named);
+        if let Some(next) = self.reach().successor().filter(|_| may_go) {
             let revision = self.ledger.state.next_revision(self.now);
             let before = self.ledger.state.active_endpoint();
             self.ledger.state.map.active_switch = next;
             self.ledger.state.succeed(before.expect("the named switch is configured"), revision);
-            self.hot.switch_over(self.mutant);
+            self.hot.switch_over(in_order, self.mutant);
             let did = format!("have nodes take requests from switch {next} alone");
-            let leaves = self.members.get(silent).is_some_and(Peer::is_leaving);
+            let leaves = self.members.get(named).is_some_and(Peer::is_leaving);
             let (level, why) =
                 if leaves { (Level::Usual, "leaves") } else { (Level::Trouble, "is silent") };
-            self.ledger.advance(self.now, level, format!("{silent} {why}"), did);
+            self.ledger.advance(self.now, level, format!("{named} {why}"), did);
         } else if self.ledger.state.map.handing_over && self.may_hand_over() {
             self.ledger.state.hand_over();
             let named = Member::Switch(self.ledger.state.map.active_switch);
             let saw = "no node takes anything from another switch".to_owned();
             self.ledger.advance(self.now, Level::Usual, saw, format!("have {named} serve"));
         }
-    }
-
-    /// Whether the named switch has nothing any more that another one cannot know: only one that
-    /// leaves is waited for, and not for long.
-    fn may_be_succeeded(&mut self) -> bool {
-        let named = Member::Switch(self.ledger.state.map.active_switch);
-        let waits = self.members.get(named).is_some_and(|it| it.is_serving() && it.is_leaving());
-        !waits
-            || self.hot.have_delegations_come_home(self.now, &self.members)
-            || self.is_overdue(named)
     }
 
     fn may_hand_over(&self) -> bool {

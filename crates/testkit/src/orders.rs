@@ -34,12 +34,8 @@ pub fn any_orders() -> impl Strategy<Value = Vec<HotOrder>> {
     let at_home_since = prop_oneof![2 => Just(0), 1 => 1u64..5].prop_map(Revision::new);
     let order = (keys, places, selection, at_home_since);
     let order = order.prop_map(|(keys, places, selection, at_home_since)| {
-        let mut order = HotOrder {
-            switch: INCARNATION,
-            at_home_since,
-            selection,
-            ..HotOrder::default()
-        };
+        let mut order =
+            HotOrder { switch: INCARNATION, at_home_since, selection, ..HotOrder::default() };
         for (node, incarnation) in places {
             // Node ids are places in the node table until that is known.
             let place = node.and_then(|node| {

@@ -17,7 +17,7 @@ pub(super) struct HandOver {
     delegated: Revision,
     /// The first order after that one which it has said it has.
     since: Revision,
-    /// The same of the directory before, if that was another switch's and left in order.
+    /// The same of the directory before, if that was another switch's, which left in order.
     before: Revision,
     recall: RecallStage,
 }

@@ -126,24 +126,21 @@ impl Delegations {
         let HomeWrite { granted: stamped, clock } = HomeWrite::of(request);
         let passed = clock.order();
         let ended = self.over.iter().map(|delegation| delegation.ended).max().unwrap_or_default();
+        let mut granted = None;
         if !stamped.is_none() {
-            let delegation =
-                self.over.iter().find(|delegation| spans(delegation.delegated_at, stamped));
-            return match delegation {
-                Some(delegation) if stamped <= delegation.newest => Arrival::Applied(stamped),
-                // On a delegation after that one it may have been given another grant since.
-                Some(_) if passed < ended => Arrival::Refused(Code::Closed),
-                Some(_) => Arrival::New,
-                None if self
-                    .present
-                    .as_ref()
-                    .is_some_and(|delegation| spans(delegation.delegated_at, stamped)) =>
-                {
-                    Arrival::Refused(Code::Delegated)
+            let by = |delegated_at| spans(delegated_at, stamped);
+            match self.over.iter().find(|delegation| by(delegation.delegated_at)) {
+                Some(delegation) if stamped <= delegation.newest => {
+                    return Arrival::Applied(stamped);
                 }
-                None => Arrival::Forgotten,
-            };
+                Some(delegation) => granted = Some(delegation.number),
+                None if self.present.as_ref().is_some_and(|it| by(it.delegated_at)) => {
+                    return Arrival::Refused(Code::Delegated);
+                }
+                None => return Arrival::Forgotten,
+            }
         }
+        // On a delegation after that it may have been given a grant since.
         if passed < ended {
             return Arrival::Refused(Code::Closed);
         }
@@ -153,7 +150,8 @@ impl Delegations {
             if passed != installed {
                 return Arrival::Refused(Code::Closed);
             }
-            if self.over.iter().any(|delegation| delegation.switch != switch.0) {
+            let mut since = self.over.iter().filter(|it| granted.is_none_or(|by| it.number > by));
+            if since.any(|delegation| delegation.switch != switch.0) {
                 return Arrival::Refused(Code::Uncertain);
             }
         }
