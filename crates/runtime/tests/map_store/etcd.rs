@@ -159,12 +159,12 @@ struct Made {
 
 impl Made {
     fn new() -> Self {
-        let directory = TempDir::new().unwrap();
-        let key = KeyPair::generate().unwrap();
-        let mut params = CertificateParams::new(Vec::new()).unwrap();
+        let directory = TempDir::new().expect("a directory");
+        let key = KeyPair::generate().expect("a key");
+        let mut params = CertificateParams::new(Vec::new()).expect("no names");
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        let own = params.self_signed(&key).unwrap();
-        std::fs::write(directory.path().join("ca.crt"), own.pem()).unwrap();
+        let own = params.self_signed(&key).expect("a certificate");
+        std::fs::write(directory.path().join("ca.crt"), own.pem()).expect("a file of ours");
         let made = Self { directory, issuer: Issuer::new(params, key) };
         made.issue("server", "127.0.0.1");
         made.issue("client", "controller");
@@ -173,20 +173,21 @@ impl Made {
 
     /// A certificate for this host or address, and its key.
     fn issue(&self, name: &str, host: &str) {
-        let key = KeyPair::generate().unwrap();
-        let mut params = CertificateParams::new(vec![host.to_owned()]).unwrap();
+        let key = KeyPair::generate().expect("a key");
+        let mut params = CertificateParams::new(vec![host.to_owned()]).expect("a name");
         // An etcd asks itself on behalf of those who speak JSON.
         let uses = [ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
         params.extended_key_usages = uses.to_vec();
-        let certificate = params.signed_by(&key, &self.issuer).unwrap();
-        std::fs::write(self.file(&format!("{name}.crt")), certificate.pem()).unwrap();
+        let certificate = params.signed_by(&key, &self.issuer).expect("a certificate");
+        std::fs::write(self.file(&format!("{name}.crt")), certificate.pem())
+            .expect("a file of ours");
         self.write_secret(&format!("{name}.key"), &key.serialize_pem());
     }
 
     fn write_secret(&self, name: &str, text: &str) -> PathBuf {
         let path = self.file(name);
-        std::fs::write(&path, text).unwrap();
-        std::fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
+        std::fs::write(&path, text).expect("a file of ours");
+        std::fs::set_permissions(&path, Permissions::from_mode(0o600)).expect("a file of ours");
         path
     }
 
@@ -197,7 +198,7 @@ impl Made {
     fn tls(&self, shown: bool) -> EtcdAccess {
         let shown = shown.then(|| (self.file("client.crt"), self.file("client.key")));
         let files = OutsideFiles { ca: self.file("ca.crt"), shown };
-        EtcdAccess { tls: Some(files.open().unwrap()), user: None }
+        EtcdAccess { tls: Some(files.open().expect("sound files")), user: None }
     }
 }
 
