@@ -7,6 +7,7 @@ use lab::place::Place;
 use lab::redundant::Role;
 use machine::Instant;
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 /// What was done, counted by kind; and what is wrong at the moment.
 #[derive(Debug, Default)]
@@ -26,6 +27,15 @@ enum Wrong {
     Links(Vec<Link>),
 }
 
+/// A run in which less happens proves little: one fault in so many seconds.
+const SECS_PER_FAULT_MAX: u64 = 5;
+
+/// Whether there are fewer than that.
+pub(crate) fn are_few(counts: &BTreeMap<&'static str, usize>, time: Duration) -> bool {
+    let all: usize = counts.values().sum();
+    all as u64 * SECS_PER_FAULT_MAX < time.as_secs()
+}
+
 /// Begin or end of an act.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Edge {
@@ -34,6 +44,11 @@ enum Edge {
 }
 
 impl Faults {
+    /// Whether so few have been made in this time that a run proves little.
+    pub(crate) fn are_few_for(&self, time: Duration) -> bool {
+        are_few(&self.counts, time)
+    }
+
     /// Plays a round to its end, with everything mended again.
     ///
     /// # Errors

@@ -2,7 +2,7 @@
 
 use crate::ballast;
 use crate::cluster::{COMPLETE_WAIT_MAX, Cluster, Size};
-use crate::faults::Faults;
+use crate::faults::{Faults, are_few};
 use crate::folder::Folder;
 use crate::rotation;
 use crate::script::{Cast, REPLICAS, Script};
@@ -173,7 +173,11 @@ pub(crate) fn play(cluster: &mut Cluster, faults_for: Duration, report: &mut Rep
     let (mut script, mut faults) = (Script::new(report.seed, cast), Faults::default());
     let begun = cluster.watch.now();
     let (mut forgot, mut hits) = (false, CacheHits::default());
-    while cluster.watch.now().since(begun) < faults_for && report.failures.is_empty() {
+    let goes_on = |cluster: &Cluster, faults: &Faults| {
+        let (since, few) = (cluster.watch.now().since(begun), faults.are_few_for(faults_for));
+        since < faults_for || few && since < faults_for * LONGER_MAX
+    };
+    while goes_on(cluster, &faults) && report.failures.is_empty() {
         let round = script.next_round();
         let complete = if round.forgets() || forgot {
             cluster.wait_until_complete(COMPLETE_WAIT_MAX).map(|_| ())
@@ -258,11 +262,8 @@ impl Report {
     }
 
     pub(crate) fn demand_activity(&mut self, faults_for: Duration) {
-        let faults: usize = self.faults.values().sum();
-        let (faults, done) = (faults as u64, self.done as u128);
-        if faults * SECS_PER_FAULT_MAX < faults_for.as_secs()
-            || done * MS_PER_ANSWER_MAX < faults_for.as_millis()
-        {
+        let few = are_few(&self.faults, faults_for);
+        if few || self.done as u128 * MS_PER_ANSWER_MAX < faults_for.as_millis() {
             self.failures.push("too little has happened to prove anything".into());
         }
     }
@@ -275,8 +276,8 @@ impl Report {
     }
 }
 
-/// A run in which less happens proves little: one fault in so many seconds.
-const SECS_PER_FAULT_MAX: u64 = 5;
+/// A run goes on for so many times as long if little has happened: rounds may have few faults.
+const LONGER_MAX: u32 = 2;
 /// Of so many answers caches must have given one, if there are some.
 const ANSWERS_PER_CACHE_HIT_MAX: u64 = 100;
 /// One answer in so many milliseconds of faults, of all users together.

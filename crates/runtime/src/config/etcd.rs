@@ -43,7 +43,9 @@ impl Config {
             })?;
             OutsideFiles { ca, shown: certificate.zip(key) }.open()
         });
-        let user = user.zip(password_file).map(|(name, path)| OutsideUser::open(name, path));
+        // A password goes nowhere where others could read it.
+        let user = user.zip(password_file).filter(|_| url.is_tls());
+        let user = user.map(|(name, path)| OutsideUser::open(name, path));
         Ok(EtcdAccess { tls: tls.transpose()?, user: user.transpose()? })
     }
 }

@@ -237,6 +237,9 @@ fn what_is_said_of_an_etcd_must_go_with_where_it_is() {
     let url = secure.parse().unwrap();
     let error = config.etcd_access(&url).unwrap_err().to_string();
     assert!(error.contains("ca in [controller.etcd]"), "{error}");
+    config.controller.etcd = Some(toml::from_str(user).unwrap());
+    let plainly = config.etcd_access(&plain.parse().unwrap()).unwrap();
+    assert!(plainly.user.is_none(), "no password goes there");
     config.controller.etcd = Some(toml::from_str("ca = \"/nowhere/ca.crt\"").unwrap());
     let error = config.etcd_access(&url).unwrap_err().to_string();
     assert!(error.contains("/nowhere/ca.crt"), "{error}");
