@@ -119,19 +119,13 @@ impl Reach<'_> {
         if !silent && !named.is_leaving() {
             return None;
         }
+        // Whoever serves has the tables that it was given last: one that was named before has stood
+        // by since (F6).
         let fit =
             |peer: &Peer| peer.is_serving() && peer.steady_at <= self.now && !peer.is_leaving();
         self.members.iter().find_map(|(member, peer)| match member {
-            Member::Switch(index) if fit(peer) && self.has_stood_by(index, peer) => Some(index),
+            Member::Switch(index) if fit(peer) => Some(index),
             Member::Switch(_) | Member::Node(_) | Member::Cache(_) => None,
         })
-    }
-
-    /// Whether a switch that was named before knows that it was not any more. Else it might go on
-    /// with what it has granted, beside what the next one has.
-    fn has_stood_by(&self, index: u16, peer: &Peer) -> bool {
-        let at = self.state.switches.get(usize::from(index));
-        let unnamed = at.and_then(|at| self.state.standbys.get(at)?.unnamed);
-        unnamed.is_none_or(|since| peer.has_installed(since))
     }
 }

@@ -136,7 +136,7 @@ impl Hot {
         let member = Member::Switch(switch);
         if self.directory != Some(directory) {
             if self.directory.is_some() {
-                self.hand_over.forget();
+                self.hand_over.begin(Revision::NONE);
             }
             (self.directory, self.said, self.forgotten) = (Some(directory), says, true);
             (self.given, self.confirmed) = (VecDeque::new(), None);
@@ -187,13 +187,12 @@ impl Hot {
     ///
     /// `in_order` says that the one before leaves, and that all delegations are home.
     pub(crate) fn switch_over(&mut self, in_order: bool, mutant: MaybeMutant) {
-        if mutant.is(Mutant::ForgetDelegations) {
-            self.hand_over.forget();
-            self.hand_over.hear(Some(&self.order));
-        } else if !in_order {
-            self.hand_over.forget();
-        }
-        self.hand_over.switch_over();
+        let quiet_since = match in_order {
+            _ if mutant.is(Mutant::ForgetDelegations) => self.order.revision,
+            true => self.hand_over.since(),
+            false => Revision::NONE,
+        };
+        self.hand_over.begin(quiet_since);
         self.directory = None;
     }
 

@@ -1,5 +1,5 @@
 //! Since when nobody has had a delegation: what a switch that leaves is waited for, and what the
-//! one that takes over is told (`spec/protocol.md`, E10 and D63).
+//! one that takes over is told (`spec/protocol.md`, E10 and O11).
 
 use cluster::HotOrder;
 use machine::Instant;
@@ -51,14 +51,14 @@ impl HandOver {
         }
     }
 
-    /// Another switch takes over.
-    pub(super) fn switch_over(&mut self) {
-        *self = Self { before: self.since, ..Self::default() };
+    /// The first quiet order that the directory has, if it has had none with delegations since.
+    pub(super) fn since(&self) -> Revision {
+        self.since
     }
 
-    /// The directory is another one, for no reason that was foreseen.
-    pub(super) fn forget(&mut self) {
-        *self = Self::default();
+    /// The directory is another one from here on, which is told this of the one before.
+    pub(super) fn begin(&mut self, before: Revision) {
+        *self = Self { before, ..Self::default() };
     }
 
     /// What the directory is told: from which order of the one before on nobody has had a
@@ -125,8 +125,7 @@ mod tests {
                 hand_over.hear(Some(&order));
             }
         }
-        hand_over.switch_over();
-        hand_over.before().get()
+        hand_over.since().get()
     }
 
     #[test]
@@ -144,12 +143,11 @@ mod tests {
         let mut hand_over = HandOver::default();
         hand_over.hear(Some(&order(3, false)));
         hand_over.hear(None);
-        hand_over.switch_over();
-        assert!(hand_over.before().is_none(), "it has forgotten, or has somebody else's");
+        assert!(hand_over.since().is_none(), "it has forgotten, or has somebody else's");
         hand_over.hear(Some(&order(5, false)));
-        hand_over.switch_over();
-        assert_eq!(hand_over.before().get(), 5);
-        hand_over.forget();
+        hand_over.begin(hand_over.since());
+        assert_eq!((hand_over.before().get(), hand_over.since().get()), (5, 0));
+        hand_over.begin(Revision::NONE);
         assert!(hand_over.before().is_none());
     }
 

@@ -440,6 +440,22 @@ mod tests {
     }
 
     #[test]
+    fn a_stamped_write_that_another_switch_may_have_stamped_since_cannot_be_told() {
+        let later = |number, switch| {
+            let later = DelegationOverBody { switch, ..over(number, 3 * SPAN, 3 * SPAN, 22) };
+            let home = Delegations { present: None, ..delegations() };
+            let home = Delegations { over: [home.over.clone(), vec![later]].concat(), ..home };
+            let mut header = Header { hop_flags: hop_flag::OLD, ..Header::default() };
+            let clock = DirectoryClock::new(25 << CLOCK_DELEGATIONS_BITS);
+            HomeWrite { granted: Version::new(16), clock }.put(&mut header);
+            home.arrival(&header, Revision::new(25), Incarnation(3))
+        };
+        assert_eq!(later(18, 9), Arrival::Refused(Code::Uncertain));
+        assert_eq!(later(18, 3), Arrival::New, "this switch would know");
+        assert_eq!(later(9, 9), Arrival::New, "that one was over before");
+    }
+
+    #[test]
     fn a_stamped_write_took_effect_if_the_delegation_came_home_with_it_or_a_newer_one() {
         assert_eq!(arrival(8, 0, 0), Arrival::Applied(Version::new(8)));
         assert_eq!(arrival(15, 0, 0), Arrival::Applied(Version::new(15)));

@@ -311,16 +311,6 @@ impl Api {
         answer.result.ok_or_else(|| CallError::Unclear("no answer to a keepalive".into()))
     }
 
-    /// Asks this member about itself.
-    pub(super) fn ask_member<T: DeserializeOwned>(
-        &self,
-        endpoint: &str,
-        path: &str,
-        wait: Duration,
-    ) -> Result<T, CallError> {
-        self.ask_as_user(endpoint, path, &json!({}), wait)
-    }
-
     /// Reads a page of this member.
     pub(super) fn read_page<T: DeserializeOwned>(
         &self,
@@ -351,8 +341,8 @@ impl Api {
         })
     }
 
-    /// Asks as the user that etcd takes us for, if there is one.
-    fn ask_as_user<T: DeserializeOwned>(
+    /// Asks this member, as the user that etcd takes us for, if there is one.
+    pub(super) fn ask_as_user<T: DeserializeOwned>(
         &self,
         endpoint: &str,
         path: &str,
