@@ -87,6 +87,11 @@ pub struct HotOrder {
     /// knows nothing of the versions that passed it, and must not install this; nodes that see
     /// another incarnation than before say again what they hold.
     pub switch: Incarnation,
+    /// A revision of the map by which that switch is active. Who has stood by since, by tables of
+    /// this revision or a newer one, must not install this: it was made for an earlier time in
+    /// which it served. None of a build that does not say.
+    #[serde(default)]
+    pub map: Revision,
     /// The order of the switch before from which on nobody has had a delegation, if the controller
     /// knows that: what was first sent after it has been at home all the time, whatever passed it.
     /// A directory that was empty begins there, unless it had an order since.

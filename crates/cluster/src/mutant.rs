@@ -225,6 +225,8 @@ pub enum Mutant {
     /// Controller: a switch is told that nobody has had a delegation since the newest order of the
     /// one before, whatever that says.
     ForgetDelegations,
+    /// Controller: orders of hot keys do not say since which map their switch serves.
+    UndatedOrders,
     /// Controller: a node without its memory goes on in its chains as if it had it.
     TrustTheForgetful,
     /// Controller: members that came back are not compared with the others.
@@ -283,7 +285,7 @@ pub enum Mutant {
 
 impl Mutant {
     /// Every mutant.
-    pub const ALL: [Self; 129] = [
+    pub const ALL: [Self; 130] = [
         Self::ForgetRequests,
         Self::RetryElsewhere,
         Self::IgnoreBase,
@@ -374,6 +376,7 @@ impl Mutant {
         Self::BelieveAway,
         Self::HandOverEarly,
         Self::ForgetDelegations,
+        Self::UndatedOrders,
         Self::TrustTheForgetful,
         Self::OpenUncompared,
         Self::GoOnUncompared,

@@ -352,7 +352,10 @@ impl Controller {
                 if accepted && index == state.map.active_switch {
                     let by = (index, report.incarnation);
                     self.placement.hear_switch(now, by, it, (&state.map, self.hot.order()));
-                    self.hot.hear_switch(now, by, it, decisions);
+                    if !state.map.handing_over {
+                        let serves = (&state.map, report.incarnation);
+                        self.hot.hear_switch(now, serves, it, decisions);
+                    }
                 }
             }
             (Member::Cache(_), MemberReport::Cache(it)) => self.hot.hear_cache(it),

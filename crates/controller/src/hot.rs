@@ -24,9 +24,9 @@ use crate::members::{Members, Peer, Standing};
 use crate::saved::Saved;
 use caches::{Caches, Unhelped};
 use cluster::{
-    CacheReport, HotEntry, HotKey, HotOrder, Incarnation, KeyName, Keyspace, KeyspaceId, Match,
-    MaybeMutant, Member, MemberReport, Mutant, NodeId, NodeReport, Selection, SwitchCounters,
-    is_plausible_revision,
+    CacheReport, HotEntry, HotKey, HotOrder, Incarnation, KeyName, Keyspace, KeyspaceId, Map,
+    Match, MaybeMutant, Member, MemberReport, Mutant, NodeId, NodeReport, Selection,
+    SwitchCounters, is_plausible_revision,
 };
 use hand_over::HandOver;
 use keys::{Key, Keys, generation};
@@ -86,6 +86,8 @@ pub(crate) struct Hot {
     order: Arc<HotOrder>,
     /// The directory of the active switch, if that has been heard.
     directory: Option<DirectoryId>,
+    /// Revision of the map when that was first heard. Its switch is active by it.
+    map: Revision,
     /// Whether the active switch can let writes go anywhere.
     delegates: bool,
     /// The last orders that this directory was given and has not yet said to have, oldest first: it
@@ -121,16 +123,17 @@ pub(crate) struct HotInputs<'a> {
 }
 
 impl Hot {
-    /// Takes the report of the active switch.
+    /// Takes the report of the switch that this map has active, in this incarnation.
     pub(crate) fn hear_switch(
         &mut self,
         now: Instant,
-        (switch, incarnation): (u16, Incarnation),
+        (map, incarnation): (&Map, Incarnation),
         counters: &SwitchCounters,
         decisions: &mut Decisions,
     ) {
         self.news |= !self.order.revision.is_none();
-        let (directory, says) = (DirectoryId { switch, incarnation }, counters.hot_revision);
+        let (switch, says) = (map.active_switch, counters.hot_revision);
+        let directory = DirectoryId { switch, incarnation };
         // What it let go anywhere is to come home before another one serves.
         self.delegates = counters.capabilities.delegates && !counters.leaving;
         let member = Member::Switch(switch);
@@ -138,7 +141,8 @@ impl Hot {
             if self.directory.is_some() {
                 self.hand_over.begin(Revision::NONE);
             }
-            (self.directory, self.said, self.forgotten) = (Some(directory), says, true);
+            (self.directory, self.map) = (Some(directory), map.revision);
+            (self.said, self.forgotten) = (says, true);
             (self.given, self.confirmed) = (VecDeque::new(), None);
             (self.refused_at, self.refusal_noted, self.news) = (None, false, true);
             return;
@@ -267,6 +271,7 @@ impl Hot {
             revision: self.order.revision,
             cluster: sight.state.map.cluster,
             switch: directory.incarnation,
+            map: if sight.mutant.is(Mutant::UndatedOrders) { Revision::NONE } else { self.map },
             at_home_since: self.hand_over.before(),
             selection: sight.selection,
             places: self.places.list().to_vec(),

@@ -52,8 +52,11 @@ pub trait Bounds: Clone + Send + Sync + 'static {
     /// A rule that is broken.
     type Bug: Copy + fmt::Debug + PartialEq + Send + Sync + 'static;
 
-    /// All of them.
+    /// Those that every run of the tests finds.
     const BUGS: &'static [Self::Bug];
+
+    /// The others, which take minutes: `keyway-model --bugs --long` tells their stories.
+    const LONG_BUGS: &'static [Self::Bug] = &[];
 
     /// What these bounds are called.
     fn name(&self) -> &'static str;
@@ -102,7 +105,7 @@ pub trait Bounds: Clone + Send + Sync + 'static {
         }
     }
 
-    /// For tests: tells the story of each bug.
+    /// For tests: tells the story of each bug but those that take minutes.
     ///
     /// # Panics
     ///

@@ -1,9 +1,9 @@
 //! Plain writes while one switch hands over to another: none is applied twice.
 //!
-//! These are the rules D1 to D11, D41 to D49, E10 and O11 of `spec/protocol.md`, sections 7 and 9,
-//! for one plain write, the *request*, of one key. The key leaves home for a delegation and comes
-//! home again, as orders say; two switches give requests versions of it, of which the first is
-//! named at the beginning, and the other one from some moment on.
+//! These are the rules D1 to D11, D41 to D49, E10, F6, O11 and O12 of `spec/protocol.md`, sections
+//! 7 and 9, for one plain write, the *request*, of one key. The key leaves home for a delegation
+//! and comes home again, as orders say; two switches give requests versions of it. The map names
+//! one of them, then the other one, and in the longest bounds the first one once more.
 //!
 //! - D1, D2. A switch keeps what it has granted, also when it forgets its order.
 //! - D6, D11. It gives the request a version if that was first sent after the delegation began
@@ -17,6 +17,8 @@
 //! - O11. After a switch that left in order the directory of the next one begins with the first
 //!   order that the one before said it has after its last one with a delegation. After one that
 //!   was lost, or if the next one has crashed since, it begins with its own first order.
+//! - F6, O12. A switch that served before stands by before it is named again, and takes no order
+//!   that was given for the time before that.
 //!
 //! Besides, switches crash and are other incarnations then, and are without a lease, which makes
 //! them forget their order.
@@ -42,12 +44,10 @@
 //!   business of [`fence`](crate::fence).
 //! - Room, marks (D4) and goodbyes only take grants away that nobody asks for.
 //!
-//! # What is not in it
+//! # What does no harm
 //!
-//! A switch that serves again in the same incarnation after another one has. By then it has grants
-//! and a clock of its own from before. That nothing is named after a loss, but only after a
-//! switch that left in order, is needed for this alone: with one hand-over within these bounds it
-//! does no harm to name after a loss, too, what the switch had said.
+//! That what a switch has said is named after it was lost, too: O11 does not rest on that within
+//! these bounds.
 
 mod controller;
 mod rules;

@@ -12,6 +12,8 @@ use wire::Endpoint;
 /// All links, one for each ordered pair of roles.
 pub(crate) struct Net {
     rng: Rng,
+    /// Of what is kept: what else is drawn stays what it is without.
+    kept: Rng,
     cast: Cast,
     behaviour: Links,
     links: Vec<Link>,
@@ -39,6 +41,7 @@ impl Net {
     pub(crate) fn new(options: &Options, cast: Cast) -> Self {
         Self {
             rng: Rng::new(options.seed).fork("net"),
+            kept: Rng::new(options.seed).fork("kept"),
             cast,
             behaviour: options.links,
             links: links(cast),
@@ -103,6 +106,11 @@ impl Net {
             wait *= 2;
         }
         [None; 2]
+    }
+
+    /// Whether somebody keeps an order that a switch was sent.
+    pub(crate) fn keeps_order(&mut self) -> bool {
+        self.kept.chance(self.behaviour.kept_order_permille, 1_000)
     }
 
     /// Cuts a link, once more if it is cut already.

@@ -169,6 +169,8 @@ pub struct Links {
     pub burst_loss_permille: u64,
     /// Packets that arrive twice.
     pub duplicate_permille: u64,
+    /// Orders that somebody keeps for a switch until that begins to serve.
+    pub kept_order_permille: u64,
     /// Replies that a stranger sends once more to a switch, of another version; also in the healed
     /// world.
     pub forged_permille: u64,
@@ -346,7 +348,7 @@ impl fmt::Display for Links {
         let Self { delay_min, delay_max, stray_permille, stray_max, .. } = self;
         let Self { stray_reply_permille, forged_permille, .. } = self;
         let Self { loss_permille, duplicate_permille, burst_loss_permille, .. } = self;
-        let Self { burst_every, burst_length, .. } = self;
+        let Self { burst_every, burst_length, kept_order_permille, .. } = self;
         write!(
             f,
             "links: delay {delay_min:?}..{delay_max:?}, {stray_permille}/1000 and \
@@ -358,8 +360,9 @@ impl fmt::Display for Links {
         let (forged_chain, made_up) = (self.forged_chain_permille, self.made_up_permille);
         write!(
             f,
-            "; duplicates {duplicate_permille}/1000, forged {forged_permille}/1000, of chains \
-             {forged_chain}/1000, of clients that are not there {made_up}/1000"
+            "; duplicates {duplicate_permille}/1000, orders kept {kept_order_permille}/1000, \
+             forged {forged_permille}/1000, of chains {forged_chain}/1000, of clients that are not \
+             there {made_up}/1000"
         )
     }
 }

@@ -14,6 +14,7 @@ mod faults;
 mod finish;
 mod hints;
 mod hostile;
+mod kept;
 mod leaders;
 mod leaving;
 mod lost_map;
@@ -61,7 +62,7 @@ use std::fmt::Display;
 use std::panic::catch_unwind;
 use std::sync::Arc;
 use switch::{Directory, Pipeline};
-use wire::Endpoint;
+use wire::{Endpoint, Revision};
 
 /// Runs one world to its end: faults first, then a healed network on which everything must end.
 ///
@@ -107,6 +108,7 @@ pub(crate) struct World {
     /// Orders that each node has carried out and will answer when that is durable.
     asked: Vec<Vec<durable::Asked>>,
     controllers: Vec<Master>,
+    kept: kept::Kept,
     caches: Vec<Option<cache::Cache>>,
     actors: Vec<Actor>,
     /// When which machine wants to be called: see [`Unit`].
@@ -151,12 +153,21 @@ struct Switch {
     directory: Arc<Directory>,
     /// What it was last given.
     installed: Option<SwitchTables>,
+    /// Revision of the last tables by which it stood by.
+    stood_by: Revision,
+}
+
+impl Switch {
+    /// Whether it was told to serve.
+    fn serves(&self) -> bool {
+        self.installed.as_ref().is_some_and(|it| it.active)
+    }
 }
 
 impl Default for Switch {
     fn default() -> Self {
         let directory = Arc::new(Directory::new(Incarnation::default()));
-        Self { pipeline: None, directory, installed: None }
+        Self { pipeline: None, directory, installed: None, stood_by: Revision::NONE }
     }
 }
 

@@ -16,6 +16,8 @@ pub struct OrderGate {
     tables: Revision,
     /// Whether the switch forwards by those.
     active: bool,
+    /// Revision of the newest tables by which it stood by.
+    stood_by: Revision,
     /// Revision of the installed order; 0 for none.
     installed: Revision,
     /// Revision of the newest order that was forgotten.
@@ -27,9 +29,16 @@ impl OrderGate {
     #[must_use]
     pub fn new(incarnation: Incarnation) -> Self {
         let none = Revision::NONE;
-        let (tables, installed, forgotten) = (none, none, none);
         let tenure = Tenure::new(incarnation);
-        Self { tenure, cluster: None, tables, active: false, installed, forgotten }
+        Self {
+            tenure,
+            cluster: None,
+            tables: none,
+            active: false,
+            stood_by: none,
+            installed: none,
+            forgotten: none,
+        }
     }
 
     /// Whether tables of this cluster may be installed: those that come first say whom the switch
@@ -46,8 +55,8 @@ impl OrderGate {
     }
 
     /// Whether an order is to be installed: unless it is of another cluster, there is a newer one,
-    /// it was made for another incarnation, or the switch stands by. `generation_of` is the
-    /// generation of a key in the directory.
+    /// it was made for another incarnation, or for an earlier time in which the switch served, or
+    /// the switch stands by. `generation_of` is the generation of a key in the directory.
     ///
     /// Nor is it if a key comes in with a generation that may have been here before, as after the
     /// directory was forgotten: a late answer to a read of then would prove the entry wrongly. The
@@ -65,6 +74,7 @@ impl OrderGate {
         order.switch == self.tenure.incarnation()
             && self.cluster.is_none_or(|cluster| cluster == order.cluster)
             && self.active
+            && (order.map.is_none() || order.map > self.stood_by)
             && order.revision > newest
             && !order.keys.iter().any(was_here_before)
     }
@@ -96,6 +106,9 @@ impl OrderGate {
             return false;
         }
         (self.tables, self.active) = (revision, active);
+        if !active {
+            self.stood_by = revision;
+        }
         !active
     }
 

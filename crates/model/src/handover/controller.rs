@@ -1,13 +1,14 @@
 //! What the controller decides, hears and gives.
 
 use super::scope::{Bug, Rules};
-use super::state::{Controller, Order, Process, World};
+use super::state::{Controller, Order, Process, SWITCHES, World};
 
 impl Rules {
     /// The controller is to begin: it has heard of the first switch.
     pub(super) fn at_first() -> Controller {
         Controller {
             named: 0,
+            turn: 0,
             handing_over: false,
             directory: Some(Process { switch: 0, incarnation: 0 }),
             known_from: 0,
@@ -41,8 +42,8 @@ impl Rules {
         if delegation != 0 && !self.has(Bug::KeepSince) {
             (it.delegated, it.since) = (revision, 0);
         }
-        let since = it.before;
-        world.orders.push(Order { to, delegation, since, confirmed: false });
+        let (since, turn) = (it.before, it.turn);
+        world.orders.push(Order { to, delegation, since, turn, confirmed: false });
     }
 
     /// The controller hears which order the named switch has.
@@ -51,6 +52,9 @@ impl Rules {
         let says = world.switch(process.switch).installed;
         let newest = world.newest();
         let it = &mut world.controller;
+        if it.handing_over {
+            return;
+        }
         if it.directory != Some(process) {
             if it.directory.is_some() {
                 (it.delegated, it.since, it.before) = (0, 0, 0);
@@ -83,9 +87,15 @@ impl Rules {
         world.controller.since != 0 && have_it && world.home.present == 0
     }
 
+    /// Whether the map may name the other switch: it has said that it stands by (F6).
+    pub(super) fn may_switch_over(&self, world: &World) -> bool {
+        let other = world.switch(other(world.controller.named));
+        world.left.turns > 0 && (!other.active || self.has(Bug::NameUntold))
+    }
+
     /// The map names the other switch: the one before leaves in order (E10), or is lost.
     pub(super) fn switch_over(&self, world: &mut World, in_order: bool) {
-        world.left.hand_over = false;
+        world.left.turns -= 1;
         let newest = world.newest();
         let it = &mut world.controller;
         it.before = if self.has(Bug::NameNewest) {
@@ -96,17 +106,23 @@ impl Rules {
             0
         };
         (it.delegated, it.since, it.directory) = (0, 0, None);
-        (it.named, it.handing_over) = (1, true);
+        (it.named, it.turn, it.handing_over) = (other(it.named), it.turn + 1, true);
     }
 
     /// A switch is given the newest tables.
     pub(super) fn tables(&self, world: &mut World, switch: u8) {
         let it = &world.controller;
-        let active = it.named == switch && !it.handing_over;
+        let (active, turn) = (it.named == switch && !it.handing_over, it.turn);
         let it = world.switch_mut(switch);
         it.active = active;
         if !active {
+            it.stood_by = turn;
             self.forget(it);
         }
     }
+}
+
+/// The switch that is not this one.
+fn other(switch: u8) -> u8 {
+    (switch + 1) % SWITCHES
 }

@@ -139,7 +139,7 @@ impl Rules {
                 *it = Switch { incarnation: it.incarnation, ..Switch::default() };
             }
         }
-        if !world.left.hand_over {
+        if world.left.turns == 0 {
             (world.controller.delegated, world.controller.since) = (0, 0);
         }
         if world.newest() == self.scope.orders {
@@ -147,9 +147,9 @@ impl Rules {
         }
     }
 
-    fn switches(world: &World, actions: &mut Vec<Action>) {
-        let Left { hand_over, crashes, lapses } = world.left;
-        if hand_over {
+    fn switches(&self, world: &World, actions: &mut Vec<Action>) {
+        let Left { crashes, lapses, .. } = world.left;
+        if self.may_switch_over(world) {
             actions.push(Action::Lose);
             if Self::are_delegations_home(world) {
                 actions.push(Action::Leave);
@@ -188,7 +188,7 @@ impl Model for Rules {
             told: Bits(0),
             answered: Bits(0),
             left: Left {
-                hand_over: self.scope.hands_over,
+                turns: self.scope.turns,
                 crashes: self.scope.crashes,
                 lapses: self.scope.lapses,
             },
@@ -199,7 +199,7 @@ impl Model for Rules {
         actions.push(Action::Hear);
         Self::request(world, actions);
         self.orders(world, actions);
-        Self::switches(world, actions);
+        self.switches(world, actions);
     }
 
     fn next_state(&self, before: &World, action: Action) -> Option<World> {
@@ -257,10 +257,10 @@ impl Model for Rules {
                 world.nodes.records != Bits(0)
             }),
         ];
-        if self.scope.hands_over {
+        if self.scope.turns > 0 {
             properties.push(Property::sometimes("nobody knows", Self::is_uncertain));
         }
-        if self.scope.hands_over && self.scope.orders > 2 {
+        if self.scope.turns > 0 && self.scope.orders > 2 {
             let name = "what was first sent at one comes home by the other";
             properties.push(Property::sometimes(name, taken_by_other));
         }

@@ -9,8 +9,8 @@ pub struct Scope {
     pub name: &'static str,
     /// How many orders there are.
     pub orders: u8,
-    /// Whether the map names the other switch, once.
-    pub hands_over: bool,
+    /// How often the map names the other switch.
+    pub turns: u8,
     /// How often a switch crashes, and comes back as another incarnation.
     pub crashes: u8,
     /// How often the active switch has no lease for an instant.
@@ -45,23 +45,30 @@ pub enum Bug {
     TakeUncertain,
     /// Nodes answer home before they have the order that ends the delegation.
     FetchEarly,
+    /// The map names a switch that has not stood by since it served before.
+    NameUntold,
+    /// A switch takes an order of an earlier time in which it served.
+    TakeFormerOrders,
 }
 
 const HAND_OVER: Scope =
-    Scope { name: "a switch hands over", orders: 3, hands_over: true, crashes: 0, lapses: 0 };
+    Scope { name: "a switch hands over", orders: 3, turns: 1, crashes: 0, lapses: 0 };
 
 const CRASH: Scope = Scope { name: "a switch crashes", orders: 2, crashes: 1, ..HAND_OVER };
 
 const LAPSE: Scope = Scope { name: "a directory is forgotten", lapses: 1, ..HAND_OVER };
 
+const BACK: Scope = Scope { name: "the first switch is back", turns: 2, ..HAND_OVER };
+
 const SHORT: Scope = Scope { name: "two orders", orders: 2, ..HAND_OVER };
 
-const ALONE: Scope = Scope { name: "a switch goes on", orders: 4, hands_over: false, ..HAND_OVER };
+const ALONE: Scope = Scope { name: "a switch goes on", orders: 4, turns: 0, ..HAND_OVER };
 
 impl Bounds for Scope {
     type Bug = Bug;
 
-    const BUGS: &'static [Bug] = &Bug::ALL;
+    const BUGS: &'static [Bug] = &Bug::OF_ONE_TURN;
+    const LONG_BUGS: &'static [Bug] = &[Bug::NameUntold, Bug::TakeFormerOrders];
 
     fn name(&self) -> &'static str {
         self.name
@@ -75,6 +82,7 @@ impl Bounds for Scope {
         vec![
             Self { name: "a switch crashes, and three orders", orders: 3, ..CRASH },
             Self { name: "a switch hands over, and four orders", orders: 4, ..HAND_OVER },
+            BACK,
         ]
     }
 
@@ -85,13 +93,14 @@ impl Bounds for Scope {
             Bug::KeepSince | Bug::HearOlder | Bug::TakeOtherOrders => HAND_OVER,
             Bug::ForgetGrants => Self { orders: 2, ..LAPSE },
             Bug::TakeLateGrants => ALONE,
+            Bug::NameUntold | Bug::TakeFormerOrders => BACK,
         }
     }
 }
 
 impl Bug {
-    /// All of them.
-    pub const ALL: [Self; 11] = [
+    /// Those that do harm when the map names another switch once.
+    pub const OF_ONE_TURN: [Self; 11] = [
         Self::NameNewest,
         Self::KeepSince,
         Self::HearOlder,

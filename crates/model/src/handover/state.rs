@@ -34,6 +34,8 @@ pub struct Order {
     pub delegation: u8,
     /// What it names as `at_home_since`; 0: nothing.
     pub since: u8,
+    /// How often the map had named another switch when it was given.
+    pub turn: u8,
     /// Whether its switch was heard to have it, so that nodes are given it.
     pub confirmed: bool,
 }
@@ -45,6 +47,8 @@ pub struct Switch {
     pub incarnation: u8,
     /// Whether its tables call it active.
     pub active: bool,
+    /// The last turn of the map's in which it stood by.
+    pub stood_by: u8,
     /// The revision of the installed order; 0: none.
     pub installed: u8,
     /// That of the newest that it has installed in this incarnation.
@@ -122,6 +126,8 @@ pub struct Nodes {
 pub struct Controller {
     /// The switch that the map names.
     pub named: u8,
+    /// How often the map has named another one.
+    pub turn: u8,
     /// Whether that is not yet active.
     pub handing_over: bool,
     /// Whose directory it gives orders, once it has heard of it.
@@ -143,8 +149,8 @@ pub struct Controller {
 /// What may still happen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Left {
-    /// Whether the map may name the other switch.
-    pub hand_over: bool,
+    /// How often the map may name the other switch.
+    pub turns: u8,
     /// How often switches may crash.
     pub crashes: u8,
     /// How often they may have no lease.
@@ -267,7 +273,7 @@ impl World {
     /// Whether anything of a switch may be taken, now or later.
     #[must_use]
     pub fn may_reach(&self, switch: u8) -> bool {
-        self.taken_from == switch || self.controller.named == switch || self.left.hand_over
+        self.taken_from == switch || self.controller.named == switch || self.left.turns > 0
     }
 
     pub(super) fn send(&mut self, packet: Packet) {

@@ -17,14 +17,19 @@ enum Arrival {
 }
 
 impl Rules {
-    /// Whether a switch may install this order (O2).
+    /// Whether a switch may install this order (O2, O12).
     pub(super) fn may_install(&self, world: &World, switch: u8, revision: u8) -> bool {
         let Some(order) = world.order(revision) else { return false };
         let it = world.switch(switch);
         let revives = order.delegation != 0
             && order.delegation <= it.newest
             && world.delegation(it.installed) != order.delegation;
-        order.to == world.process(switch) && it.active && revision > it.newest && !revives
+        let is_former = order.turn < it.stood_by && !self.has(Bug::TakeFormerOrders);
+        order.to == world.process(switch)
+            && it.active
+            && !is_former
+            && revision > it.newest
+            && !revives
     }
 
     /// A switch installs an order. If its directory was empty it begins (O11).

@@ -1,7 +1,7 @@
 //! Worlds with hot keys.
 
 use super::Draw;
-use crate::options::{Load, Options};
+use crate::options::{Faults, Load, Options};
 use crate::twins::twins;
 use cluster::HotPolicy;
 use std::time::Duration;
@@ -51,6 +51,7 @@ impl Draw {
             options.load.twins = Some(twins(options.seed));
         }
         options.links.forged_permille = self.pick(&[0, 0, 20, 200]);
+        self.turns(options);
     }
 
     /// Few keys that are written much, for as long as it takes to send them under delegations: in a
@@ -105,6 +106,26 @@ impl Draw {
             options.links.stray_permille = draw.pick(&[50, 200]);
             options.links.stray_max = draw.ms(&[50, 150, 500]);
             options.links.duplicate_permille = draw.pick(&[50, 200]);
+        }
+    }
+
+    /// In half of the worlds with delegations and several switches, these take turns, and somebody
+    /// keeps orders for each until it serves again.
+    fn turns(&mut self, options: &mut Options) {
+        // By a generator of its own: what else is drawn stays what it was.
+        let mut draw = Draw(self.0.fork("turns"));
+        if options.switches > 1 && options.load.plain_percent > 0 && draw.0.chance(1, 2) {
+            options.links.kept_order_permille = draw.pick(&[300, 900]);
+            options.links.loss_permille = draw.pick(&[10, 50, 100]);
+            options.lease = Duration::from_millis(200);
+            options.poll = Duration::from_millis(40);
+            options.faults = Faults {
+                hot_every: draw.ms(&[100, 300]),
+                strand_every: draw.ms(&[200, 400, 800]),
+                length_max: Duration::from_millis(450),
+                ..Faults::default()
+            };
+            options.span = Duration::from_secs(5);
         }
     }
 

@@ -22,6 +22,7 @@ use node::engine::Engine as _;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
+use wire::Revision;
 
 /// An order on its way to a member.
 #[derive(Clone, Debug)]
@@ -29,10 +30,12 @@ pub(crate) struct Mandate {
     controller: u16,
     incarnation: Incarnation,
     number: u64,
-    to: Member,
+    pub(super) to: Member,
     /// When it was given, by the world's time.
     given: Instant,
-    order: Arc<Order>,
+    /// The revision of its controller's map at that time.
+    pub(super) map: Revision,
+    pub(super) order: Arc<Order>,
 }
 
 /// What became of an order, on its way to the controller that gave it.
@@ -201,8 +204,9 @@ impl World {
         let controller = u16::try_from(index).expect("few controllers");
         let lost = Answer { controller, incarnation, number, from: to, reply: Reply::Nothing };
         self.queue.schedule(self.now + PATIENCE, Event::Answer(lost));
+        let map = master.machine.as_ref().map_or(Revision::NONE, |it| it.map().revision);
         let (given, order) = (self.now, Arc::new(order));
-        let mandate = Mandate { controller, incarnation, number, to, given, order };
+        let mandate = Mandate { controller, incarnation, number, to, given, map, order };
         if std::mem::take(&mut master.stops) {
             self.stop_with(role, mandate);
             let until = self.now + self.length();
@@ -217,6 +221,7 @@ impl World {
         for at in self.net.carry_stream(self.now, from, mandate.to.into()).into_iter().flatten() {
             self.queue.schedule(at, Event::Order(mandate.clone()));
         }
+        self.keep(mandate);
     }
 
     pub(super) fn order_arrives(&mut self, mandate: Mandate) {
@@ -251,6 +256,7 @@ impl World {
             Role::Switch(index) => {
                 let switch = self.switches.get_mut(usize::from(index));
                 let Some(switch) = switch else { return };
+                let served = switch.serves();
                 let Some(pipeline) = &mut switch.pipeline else { return };
                 if let Some(Install::Tables(tables)) = install {
                     pipeline.install(tables).expect("tables of a sound map");
@@ -273,6 +279,7 @@ impl World {
                 let counters = SwitchCounters { leaving, ..pipeline.counters() };
                 let report = self.report(role, MemberReport::Switch(counters));
                 self.answer(role, mandate, Reply::Report(Box::new(report)));
+                self.look_at_switch(index, served, mandate);
             }
             Role::Node(node) => {
                 for index in self.shards_of(node) {

@@ -4,6 +4,7 @@ use super::caches::TRACKER;
 use super::delegations::Delegations;
 use super::faults::Harm;
 use super::hostile::Guard;
+use super::kept::Kept;
 use super::leaders::Candidate;
 use super::process::{Process, ProcessState};
 use super::store::Store;
@@ -62,6 +63,7 @@ impl World {
             shards,
             asked: vec![Vec::new(); usize::from(cast.nodes)],
             controllers: (0..cast.controllers).map(|_| Master::default()).collect(),
+            kept: Kept::default(),
             caches: (0..caches).map(|_| None).collect(),
             actors,
             wakes: vec![Instant(u64::MAX); units],
@@ -146,7 +148,7 @@ impl World {
                     pipeline.split_by_hints();
                 }
                 if let Some(switch) = self.switches.get_mut(usize::from(index)) {
-                    *switch = Switch { pipeline: Some(pipeline), installed: None, directory };
+                    *switch = Switch { pipeline: Some(pipeline), directory, ..Switch::default() };
                 }
             }
             Role::Node(node) => self.start_node(node, incarnation, local),

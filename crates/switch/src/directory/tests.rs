@@ -2,7 +2,7 @@
 
 use super::*;
 use cluster::{HotEntry, KeyspaceId, Match, NodeId, Selection};
-use wire::{Generation, Revision, Version};
+use wire::{DirectoryClock, Generation, Revision, Version};
 
 const INCARNATION: Incarnation = Incarnation(5);
 const KEY: (KeyspaceId, u64) = (KeyspaceId(1), 0xfeed);
@@ -188,6 +188,23 @@ fn standing_by_makes_it_forget_and_take_no_order() {
     let unserved = Directory::new(INCARNATION);
     unserved.install(&order(6, 6)).unwrap();
     assert_eq!(unserved.revision(), Revision::NONE, "there are no tables yet");
+}
+
+#[test]
+fn a_switch_that_serves_again_takes_no_order_of_the_time_before() {
+    let directory = active();
+    let of_map = |map, revision| HotOrder { map: Revision::new(map), ..order(revision, revision) };
+    directory.install(&of_map(1, 4)).unwrap();
+    assert_eq!(directory.revision(), Revision::new(4));
+    directory.follow(Revision::new(2), false, false);
+    directory.follow(Revision::new(3), true, false);
+    for late in [of_map(1, 5), of_map(2, 6)] {
+        directory.install(&late).unwrap();
+        assert_eq!(directory.revision(), Revision::NONE, "by the map of {}", late.map);
+    }
+    directory.install(&of_map(3, 7)).unwrap();
+    assert_eq!(directory.revision(), Revision::new(7));
+    assert_eq!(directory.clock().beginning, DirectoryClock::of_order(Revision::new(7)));
 }
 
 #[test]

@@ -350,7 +350,9 @@ fn the_directory_is_forgotten_when_others_may_have_forwarded() {
     assert_eq!(asks(&switch), (HOME, None), "it stood by");
     switch.plane.install_hot(&order(4, 3)).unwrap();
     assert_eq!(switch.plane.hot_revision(), Revision::NONE);
-    switch.plane.install_hot(&order(4, 4)).unwrap();
+    switch.plane.install_hot(&HotOrder { map: Revision::new(2), ..order(4, 4) }).unwrap();
+    assert_eq!(switch.plane.hot_revision(), Revision::NONE, "of the time before it stood by");
+    switch.plane.install_hot(&HotOrder { map: Revision::new(3), ..order(4, 4) }).unwrap();
     warm_up(&switch, 4);
 }
 

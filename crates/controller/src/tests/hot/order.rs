@@ -2,7 +2,8 @@
 
 use super::*;
 use crate::ControllerConfig;
-use cluster::Selection;
+use cluster::{Install, Selection};
+use std::collections::BTreeMap;
 use wire::{Generation, Revision};
 
 #[test]
@@ -68,6 +69,37 @@ fn a_switch_that_forgets_or_begins_another_incarnation_gets_new_generations_befo
         assert_eq!(entry(&after, "k").unwrap().generation, Generation::begun_by(after.revision));
         world.live_until(agreed);
     }
+}
+
+#[test]
+fn an_order_names_a_map_that_is_newer_than_any_by_which_its_switch_stood_by() {
+    let mut world = World::with_keyspace(4, 2, 8, 2);
+    world.member(node(2)).told = vec![asked("k", 1_000, 0)];
+    world.live();
+    world.delivered.clear();
+    for _ in 0..4 {
+        let named = world.map().active_switch;
+        let active = Member::Switch(named);
+        world.live_until(|world| entry(has(world, active), "k").is_some());
+        world.member(active).cut_off = true;
+        world.live_until(|world| world.map().active_switch != named);
+        world.member(active).cut_off = false;
+        world.live();
+    }
+    let (mut stood_by, mut orders) = (BTreeMap::new(), 0);
+    for (to, order) in &world.delivered {
+        let Member::Switch(switch) = to else { continue };
+        if let Some(Install::Tables(tables)) = &order.install
+            && !tables.active
+        {
+            stood_by.insert(switch, tables.revision);
+        }
+        if let Some(hot) = &order.hot {
+            assert!(stood_by.get(switch).is_none_or(|by| hot.map > *by), "{to}: {}", hot.map);
+            orders += 1;
+        }
+    }
+    assert!(orders >= 4 && stood_by.len() == 2, "{orders} orders");
 }
 
 /// Or homes would take no writes of keys that were under delegations.
