@@ -19,7 +19,7 @@ impl PassNumber {
     pub const NUMBERS: u64 = 1 << Self::NUMBER_BITS;
 
     const NUMBER_BITS: u32 = 36;
-    const SEAT_BITS: u32 = 16;
+    const SEAT_BITS: u32 = wire::CLIENT_SEAT_BITS as u32;
 
     /// The number of a pass of this class; `None` if one of the two is out of range.
     #[must_use]

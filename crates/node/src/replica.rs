@@ -30,6 +30,7 @@ pub(crate) mod restore;
 pub(crate) mod room;
 pub(crate) mod serve;
 pub(crate) mod sessions;
+pub(crate) mod shares;
 pub(crate) mod stored;
 pub(crate) mod totals;
 pub(crate) mod unite;

@@ -18,6 +18,7 @@ mod room;
 mod samples;
 mod scans;
 mod sessions;
+mod shares;
 mod syncing;
 mod updates;
 mod vacating;
@@ -284,6 +285,12 @@ impl Chain {
         self.send(&header, &[&PutBody { expiry_ms }.to_bytes(), key, value]);
     }
 
+    /// The first write of another client.
+    fn put_as(&mut self, client: u64, key: &[u8]) {
+        let header = Header { client, ..self.stamped(Op::Put, key, 1) };
+        self.send(&header, &[&PutBody { expiry_ms: 0 }.to_bytes(), key, b"v"]);
+    }
+
     fn del(&mut self, key: &[u8]) {
         let seq = self.next();
         let header = self.stamped(Op::Del, key, seq);
@@ -435,19 +442,4 @@ fn chain_messages_are_taken_from_neighbours_only() {
     chain.deliver(2, port(100), &bytes);
     assert_eq!(chain.nodes[2].counters().dropped(DropReason::NotFromMember), 1);
     assert_eq!(chain.get(b"a"), None);
-}
-
-#[test]
-fn a_full_queue_says_overloaded_and_records_nothing() {
-    let mut chain = Chain::new(2);
-    for n in 0..5_000u64 {
-        chain.put(format!("k{n}").as_bytes(), b"v");
-    }
-    assert!(chain.nodes[0].pending() < crate::replica::pending::PENDING_MAX);
-    let refused = 5_000 - chain.nodes[0].pending();
-    assert_eq!(chain.replies.len(), refused);
-    assert!(chain.replies.iter().all(|r| r.code == Code::Overloaded));
-    chain.settle();
-    assert_eq!(chain.get(b"k4999"), None);
-    assert_eq!(chain.get(b"k0").as_deref(), Some(&b"v"[..]));
 }

@@ -63,6 +63,8 @@ pub const SESSION_IDLE_SECS: usize = 600;
 pub const VERSION_MAX: usize = 4611686018427387904;
 /// Revisions of maps and of orders of hot keys, which are Unix milliseconds or one more than the last, cannot be further ahead of the own clock: ten years, so that no clock that was set wrong for a while makes a cluster refuse its own orders.
 pub const REVISION_AHEAD_MS: usize = 315576000000;
+/// Bits of a client id that tell the clients of one pass apart. Those above are the number of the pass, which is never 0.
+pub const CLIENT_SEAT_BITS: usize = 16;
 /// For how long at least a node that makes room remembers a client that it has heard. A client that is told NO_SESSION within this time of the first copy of a write knows that the write was not applied.
 pub const SESSION_KEPT_MS: usize = 3000;
 /// Requests that a node can serve in a second at most: ten times what the fastest of today can. A reply that says more says nothing of it.

@@ -60,7 +60,8 @@ impl Replica {
             return Ok(());
         }
         // Each expired value may need a tombstone first.
-        let room = self.pending.has_room_for(BATCH_STEPS_MAX + 2) && self.can_number();
+        let most = BATCH_STEPS_MAX + 2;
+        let room = self.pending.has_room_for_client(request.client, most) && self.can_number();
         if !room || !self.makes_room(ctx, request.client) {
             refuse(ctx, request, Op::Batch, Code::Overloaded);
             return Ok(());

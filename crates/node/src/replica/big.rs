@@ -80,13 +80,13 @@ impl Replica {
         if self.uploads.is_dropped(&name) || is_pending() {
             return Err(Code::PartsMissing);
         }
-        if !self.has_room_for_parts(ctx) {
+        if !self.has_room_for_parts(ctx, request.client) {
             return Err(Code::Full);
         }
         // What is due by then has been idle for as long as it takes at need.
         let idle_since = ctx.now + (ctx.part_times.idle - ctx.part_times.idle_at_need());
         let known = self.uploads.open.contains(&name);
-        if known || self.uploads.make_room(part.key, idle_since, ctx.now) {
+        if known || self.uploads.make_room((part.key, request.client), idle_since, ctx.now) {
             Ok(())
         } else {
             Err(Code::Overloaded)

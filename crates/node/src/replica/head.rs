@@ -68,7 +68,7 @@ impl Replica {
             return Ok(());
         }
         // One place is kept for the tombstone that an expired value may need first.
-        let full = !self.pending.has_room_for(2) || !self.can_number();
+        let full = !self.pending.has_room_for_client(request.client, 2) || !self.can_number();
         if full || !self.makes_room(ctx, request.client) {
             refuse(ctx, request, op, Code::Overloaded);
             return Ok(());

@@ -1,5 +1,6 @@
 //! The writes of a partition that are recorded here and not known to be committed.
 
+use crate::replica::shares::Shares;
 use crate::replica::write::{Pending, Write, changes_registration, changes_state};
 use std::collections::{BTreeMap, BTreeSet};
 use wire::{Effect, Version};
@@ -21,6 +22,8 @@ pub(crate) struct PendingWrites {
     registrations: BTreeSet<Version>,
     /// Those that the head keeps back until the switch knows of what they show.
     kept_back: BTreeSet<Version>,
+    /// How many each client has.
+    shares: Shares,
     bytes: u64,
 }
 
@@ -41,6 +44,7 @@ impl PendingWrites {
         }
         if write.header.client != 0 {
             self.by_request.insert((write.header.client, write.header.seq), version);
+            self.shares.add(write.header.client, 1);
         }
         self.bytes += pending.bytes();
         let known = self.by_version.insert(version, pending);
@@ -50,7 +54,10 @@ impl PendingWrites {
     pub(crate) fn remove(&mut self, version: Version) -> Option<Pending> {
         let pending = self.by_version.remove(&version)?;
         self.bytes -= pending.bytes();
-        self.by_request.remove(&(pending.header.client, pending.header.seq));
+        if pending.header.client != 0 {
+            self.by_request.remove(&(pending.header.client, pending.header.seq));
+            self.shares.take(pending.header.client, 1);
+        }
         self.batches.remove(&version);
         self.registrations.remove(&version);
         self.kept_back.remove(&version);
@@ -76,6 +83,12 @@ impl PendingWrites {
     /// Whether there is room for so many more.
     pub(crate) fn has_room_for(&self, count: usize) -> bool {
         self.len() + count <= PENDING_MAX
+    }
+
+    /// Whether there is room for so many more at a request of this client, and it may have them.
+    pub(crate) fn has_room_for_client(&self, client: u64, count: usize) -> bool {
+        let free = PENDING_MAX.saturating_sub(self.len()) as u64;
+        self.has_room_for(count) && self.shares.may_grow(client, free)
     }
 
     /// Bytes that they take, about.

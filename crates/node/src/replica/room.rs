@@ -27,9 +27,9 @@ impl Replica {
         }
     }
 
-    /// Whether the chain has room for a part of a big value.
-    pub(crate) fn has_room_for_parts<E>(&self, ctx: &Context<'_, E>) -> bool {
-        self.room(ctx) == Room::Plenty && !ctx.uploads_full
+    /// Whether the chain has room for a part of a big value, and this client may have it.
+    pub(crate) fn has_room_for_parts<E>(&self, ctx: &Context<'_, E>, client: u64) -> bool {
+        self.room(ctx) == Room::Plenty && self.uploads.may_send(client, ctx.uploads_free)
     }
 
     /// Bytes that it holds besides what is in the engine, about.

@@ -140,7 +140,7 @@ impl<E: Engine> Shard<E> {
             sessions_max: self.sessions_max,
             turn: &mut self.turn,
             room,
-            uploads_full: self.stock.uploads_full(),
+            uploads_free: self.stock.uploads_free(),
             mutant: self.mutant,
             scratch: &mut self.scratch,
         }
@@ -190,7 +190,8 @@ pub(crate) struct Context<'a, E> {
     pub(crate) leased: bool,
     /// This node's own room.
     pub(crate) room: Room,
-    pub(crate) uploads_full: bool,
+    /// Bytes of parts of unfinished uploads that it has room for.
+    pub(crate) uploads_free: u64,
     /// A buffer to build payloads in, kept for its capacity: whoever takes it clears it and puts it
     /// back.
     pub(crate) scratch: &'a mut Vec<u8>,

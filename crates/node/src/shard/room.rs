@@ -67,9 +67,9 @@ impl Stock {
         in_memory.max(self.store)
     }
 
-    /// Whether no part of an upload is taken, because there are enough of those already.
-    pub(crate) fn uploads_full(&self) -> bool {
-        self.limit.is_some_and(|limit| self.uploads >= limit.uploads)
+    /// Bytes of parts of unfinished uploads that there is room for.
+    pub(crate) fn uploads_free(&self) -> u64 {
+        self.limit.map_or(u64::MAX, |limit| limit.uploads.saturating_sub(self.uploads))
     }
 
     /// Whether this can be dealt with though nothing may be written.

@@ -2,6 +2,7 @@
 //! parts go, each with a time at which something becomes of it.
 
 use crate::replica::big::parts::name;
+use crate::replica::shares::{Shares, is_of_same_owner};
 use machine::Instant;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
@@ -89,6 +90,8 @@ pub(crate) struct Uploads {
     /// Bytes of the parts of those that came since this member knows of them; of others, that have
     /// been sealed since, as well.
     sizes: BTreeMap<Box<[u8]>, u64>,
+    /// How many of those bytes are whose.
+    shares: Shares,
     /// Replaced, and left for a while for those who read them: how many parts there are.
     waiting: Timed<u32>,
     waiting_parts: u64,
@@ -117,6 +120,7 @@ impl Uploads {
     /// A part of so many bytes has come.
     pub(crate) fn grow(&mut self, name: &[u8], bytes: usize) {
         let bytes = bytes as u64;
+        self.shares.add(client_of(name), bytes);
         match self.sizes.get_mut(name) {
             Some(size) => *size += bytes,
             None => drop(self.sizes.insert(name.into(), bytes)),
@@ -125,9 +129,31 @@ impl Uploads {
 
     /// Bytes of parts of uploads that are not sealed.
     pub(crate) fn bytes(&mut self) -> u64 {
-        let open = &self.open;
-        self.sizes.retain(|name, _| open.contains(name));
+        let (open, shares) = (&self.open, &mut self.shares);
+        self.sizes.retain(|name, bytes| {
+            let is_open = open.contains(name);
+            if !is_open {
+                shares.take(client_of(name), *bytes);
+            }
+            is_open
+        });
         self.sizes.values().sum()
+    }
+
+    /// Whether this client may send more parts when there is room for so many bytes.
+    pub(crate) fn may_send(&self, client: u64, free: u64) -> bool {
+        self.shares.may_grow(client, free)
+    }
+
+    /// Whether this client may begin one more, if there is room for any.
+    fn may_open(&self, client: u64) -> bool {
+        let free = OPEN_MAX.saturating_sub(self.open.len());
+        if self.open.len() < free {
+            return true;
+        }
+        let mut shares = Shares::default();
+        self.open.names().for_each(|name| shares.add(client_of(name), 1));
+        shares.may_grow(client, free as u64)
     }
 
     /// Whether parts of it go, or will.
@@ -213,19 +239,27 @@ impl Uploads {
         }
     }
 
-    /// Whether there is room for one more upload of this key that is not sealed. If not, those to
-    /// which no part was added since `idle_since` (which is said as when they are due, as is `now`)
-    /// are looked at now: they are given up before their time.
-    pub(crate) fn make_room(&mut self, key: &[u8], idle_since: Instant, now: Instant) -> bool {
+    /// Whether there is room for one more upload of this key that is not sealed, and this client
+    /// may have it. If not, those in its way to which no part was added since `idle_since` (which
+    /// is said as when they are due, as is `now`) are looked at now: they are given up before their
+    /// time.
+    pub(crate) fn make_room(
+        &mut self,
+        (key, client): (&[u8], u64),
+        idle_since: Instant,
+        now: Instant,
+    ) -> bool {
         let of_key = self.open.of_key(key).take(OPEN_OF_KEY_MAX);
         let of_key: Vec<(Instant, Box<[u8]>)> =
             of_key.map(|(name, at, _)| (at, name.into())).collect();
-        let full = self.open.len() >= OPEN_MAX;
-        if !full && of_key.len() < OPEN_OF_KEY_MAX {
+        let (full, may_open) = (self.open.len() >= OPEN_MAX, self.may_open(client));
+        if may_open && of_key.len() < OPEN_OF_KEY_MAX {
             return true;
         }
-        let idle: Vec<Box<[u8]>> = if full {
-            self.open.due(idle_since).take(GIVEN_UP_AT_ONCE).map(Box::from).collect()
+        let idle: Vec<Box<[u8]>> = if !may_open {
+            let in_its_way = |name: &&[u8]| full || is_of_same_owner(client_of(name), client);
+            let idle = self.open.due(idle_since).filter(in_its_way);
+            idle.take(GIVEN_UP_AT_ONCE).map(Box::from).collect()
         } else {
             of_key.into_iter().filter(|(at, _)| *at <= idle_since).map(|(_, name)| name).collect()
         };
@@ -234,6 +268,11 @@ impl Uploads {
         }
         false
     }
+}
+
+/// The client whose upload has this name.
+fn client_of(name: &[u8]) -> u64 {
+    PartKey::parse(name).map_or(0, |part| part.upload.client)
 }
 
 /// Uploads of a partition that may be under way. At about 150 bytes each this is 150 KB; whoever
@@ -276,6 +315,10 @@ mod tests {
 
     fn manifest(number: u64, parts: u32) -> ManifestBody {
         ManifestBody { len: parts.into(), part_len: 1, checksum: 0, client: 1, number }
+    }
+
+    fn of_client(key: &[u8], client: u64) -> Box<[u8]> {
+        name(key, UploadBody { client, number: 1 })
     }
 
     fn at(ms: u64) -> Instant {
@@ -321,21 +364,43 @@ mod tests {
         let mut uploads = Uploads::default();
         let idle = Duration::from_secs(120);
         for n in 0..1_024 {
-            let key = format!("k{}", n / 100);
-            assert!(uploads.make_room(key.as_bytes(), at(0), at(n)), "upload {n}");
-            uploads.open.insert(name(key.as_bytes(), manifest(n, 1).upload()), at(n) + idle, 0);
+            let (key, client) = (format!("k{}", n / 100), 1 + n);
+            assert!(uploads.make_room((key.as_bytes(), client), at(0), at(n)), "upload {n}");
+            uploads.open.insert(of_client(key.as_bytes(), client), at(n) + idle, 0);
         }
         let now = at(1_024 + 5_000);
-        assert!(!uploads.make_room(b"new", at(9) + idle, now));
+        assert!(!uploads.make_room((b"new", 9_999), at(9) + idle, now));
         assert_eq!(uploads.open.due(now).count(), 10, "those that are idle");
         let mut uploads = Uploads::default();
         for n in 0..256 {
-            assert!(uploads.make_room(b"k", at(0), at(n)), "upload {n}");
+            assert!(uploads.make_room((b"k", 1), at(0), at(n)), "upload {n}");
             uploads.open.insert(name(b"k", manifest(n, 1).upload()), at(n) + idle, 0);
         }
-        assert!(!uploads.make_room(b"k", at(9) + idle, now));
+        assert!(!uploads.make_room((b"k", 1), at(9) + idle, now));
         assert_eq!(uploads.open.due(now).count(), 10);
-        assert!(uploads.make_room(b"l", at(9) + idle, now), "another key has room");
+        assert!(uploads.make_room((b"l", 1), at(9) + idle, now), "another key has room");
+    }
+
+    #[test]
+    fn a_client_has_as_many_uploads_and_bytes_of_them_as_it_leaves_free() {
+        let mut uploads = Uploads::default();
+        let idle = Duration::from_secs(120);
+        let key = |n: u64| format!("k{}", n / 100);
+        for n in 0..512 {
+            assert!(uploads.make_room((key(n).as_bytes(), 1), at(0), at(n)), "upload {n}");
+            let name = name(key(n).as_bytes(), manifest(n, 1).upload());
+            uploads.grow(&name, 10);
+            uploads.open.insert(name, at(n) + idle, 0);
+        }
+        uploads.open.insert(of_client(b"other", 2), at(0) + idle, 0);
+        assert!(!uploads.make_room((b"new", 1), at(4) + idle, at(6_000)), "half of them are its");
+        assert!(uploads.make_room((b"new", 2), at(0), at(512)));
+        assert_eq!(uploads.open.due(at(6_000)).count(), 5, "its own make room for it");
+        assert!(uploads.may_send(1, 5_121) && !uploads.may_send(1, 5_120));
+        assert!(uploads.may_send(2, 1) && !uploads.may_send(2, 0));
+        uploads.open.remove(&name(key(0).as_bytes(), manifest(0, 1).upload()));
+        assert_eq!(uploads.bytes(), 5_110);
+        assert!(uploads.may_send(1, 5_111) && !uploads.may_send(1, 5_110));
     }
 
     #[test]

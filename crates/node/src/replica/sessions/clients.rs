@@ -84,30 +84,39 @@ impl Sessions {
         if self.has_room(client, ctx.sessions_max) {
             return true;
         }
-        if self.is_laden(client) {
-            return false;
+        if !self.is_laden(client, ctx.sessions_max) {
+            self.forget_clients(ctx, writes);
+        } else if !self.has(client) {
+            self.expect_new_clients(ctx, writes);
         }
-        self.forget_clients(ctx, writes);
         self.has_room(client, ctx.sessions_max)
     }
 
     fn forget_clients<E: Engine>(&mut self, ctx: &mut Context<'_, E>, writes: &Writes<'_>) {
-        let (before, marked) = (self.len(), self.forgotten());
+        let before = self.len();
         let pending = writes.pending;
         let busy = |client| pending.is_busy(client);
         let gone = self.forget(ctx.now, writes.stable, busy, ctx.mutant);
         let forgotten = before - self.len();
-        if forgotten == 0 && !ctx.mutant.is(Mutant::ForgetUnrecorded) {
-            self.expect_to_forget();
-        }
-        if forgotten == 0 && self.forgotten() == marked {
-            return;
+        if forgotten == 0 {
+            return self.expect_new_clients(ctx, writes);
         }
         ctx.counters.sessions_forgotten += forgotten as u64;
         for (client, seq) in gone {
             ctx.engine.note(writes.id, &session_name(client, seq), None);
         }
         self.note_forgotten(ctx, writes);
+    }
+
+    /// Nobody goes for a client that is new: what it has to say when it comes again.
+    fn expect_new_clients<E: Engine>(&mut self, ctx: &mut Context<'_, E>, writes: &Writes<'_>) {
+        let marked = self.forgotten();
+        if !ctx.mutant.is(Mutant::ForgetUnrecorded) {
+            self.expect_to_forget();
+        }
+        if self.forgotten() != marked {
+            self.note_forgotten(ctx, writes);
+        }
     }
 
     fn note_forgotten<E: Engine>(&self, ctx: &mut Context<'_, E>, writes: &Writes<'_>) {

@@ -8,6 +8,7 @@
 use crate::replica::pending::PENDING_MAX;
 use crate::replica::sessions::ended::Ended;
 use crate::replica::sessions::outcome::Outcome;
+use crate::replica::shares::Shares;
 use cluster::{CLOCK_RATE_MAX_PERCENT, MaybeMutant, Mutant};
 use machine::Instant;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -45,8 +46,12 @@ pub(crate) struct Sessions {
     clients: BTreeMap<u64, Session>,
     /// The same clients, by when they were heard.
     by_heard: BTreeSet<(Instant, u64)>,
+    /// How many of them are whose.
+    shares: Shares,
     /// Outcomes of all of them.
     outcomes: usize,
+    /// How many of those are whose.
+    outcome_shares: Shares,
     /// No write above this version had an outcome that was forgotten to make room.
     forgotten: Version,
     /// Clients that have said goodbye. None of them is among the others.
@@ -114,15 +119,14 @@ impl Sessions {
                 continue;
             }
             let mut session = theirs.clone();
-            if let Some(known) = self.clients.remove(client) {
-                self.by_heard.remove(&(known.heard_at, *client));
-                self.outcomes -= known.outcomes.len();
+            if let Some(known) = self.take_out(*client) {
                 session.unite(known);
             } else if lacks {
                 session.from = u64::MAX;
             }
             self.by_heard.insert((session.heard_at, *client));
-            self.outcomes += session.outcomes.len();
+            self.shares.add(*client, 1);
+            self.have_outcomes(*client, 0, session.outcomes.len());
             self.clients.insert(*client, session);
         }
         for client in self.ended.unite(&other.ended) {
@@ -153,18 +157,46 @@ impl Sessions {
         })
     }
 
-    /// Whether there is room for one more outcome of this client, among at most `clients_max`.
+    /// Whether there is room for one more outcome of this client, among at most `clients_max`, and
+    /// it may have that.
     pub(crate) fn has_room(&self, client: u64, clients_max: usize) -> bool {
+        let (clients, outcomes) = self.free(clients_max);
         let room = match self.clients.get(&client) {
             Some(session) => session.outcomes.len() < OUTCOMES_MAX,
-            None => self.clients.len() < clients_max,
+            None => self.shares.may_grow(client, clients),
         };
-        room && self.outcomes < OUTCOMES_ALL_MAX
+        room && self.outcome_shares.may_grow(client, outcomes)
     }
 
-    /// Whether this client has as many outcomes as one may have: no other's going makes room.
-    pub(crate) fn is_laden(&self, client: u64) -> bool {
-        self.clients.get(&client).is_some_and(|it| it.outcomes.len() >= OUTCOMES_MAX)
+    /// Whether there is room, but not for this client, which has what it may have: nobody else is
+    /// forgotten for it.
+    pub(crate) fn is_laden(&self, client: u64, clients_max: usize) -> bool {
+        let (clients, outcomes) = self.free(clients_max);
+        match self.clients.get(&client) {
+            Some(session) => session.outcomes.len() >= OUTCOMES_MAX || outcomes > 0,
+            None => clients > 0 && outcomes > 0,
+        }
+    }
+
+    /// How many more clients, and outcomes, there is room for.
+    fn free(&self, clients_max: usize) -> (u64, u64) {
+        let clients = clients_max.saturating_sub(self.clients.len());
+        (clients as u64, OUTCOMES_ALL_MAX.saturating_sub(self.outcomes) as u64)
+    }
+
+    /// A client that had so many outcomes has so many now.
+    fn have_outcomes(&mut self, client: u64, before: usize, after: usize) {
+        self.outcomes = (self.outcomes + after).saturating_sub(before);
+        self.outcome_shares.add(client, after.saturating_sub(before) as u64);
+        self.outcome_shares.take(client, before.saturating_sub(after) as u64);
+    }
+
+    fn take_out(&mut self, client: u64) -> Option<Session> {
+        let session = self.clients.remove(&client)?;
+        self.by_heard.remove(&(session.heard_at, client));
+        self.shares.take(client, 1);
+        self.have_outcomes(client, session.outcomes.len(), 0);
+        Some(session)
     }
 
     /// Notes the outcome of the write of this version. Gives back the sequence numbers whose
@@ -202,7 +234,7 @@ impl Sessions {
         let ends = session.outcomes.partition_point(|(seq, _)| *seq < keep_from);
         let ended = session.outcomes.drain(..ends).map(|(seq, _)| seq).collect();
         let after = session.outcomes.len();
-        self.outcomes = (self.outcomes + after).saturating_sub(before);
+        self.have_outcomes(client, before, after);
         ended
     }
 
@@ -260,9 +292,10 @@ impl Sessions {
 
     fn hear(&mut self, now: Instant, client: u64, floor: u64) -> &mut Session {
         let from = if self.forgotten.is_none() { 0 } else { u64::MAX };
-        let by_heard = &mut self.by_heard;
+        let (by_heard, shares) = (&mut self.by_heard, &mut self.shares);
         let session = self.clients.entry(client).or_insert_with(|| {
             by_heard.insert((now, client));
+            shares.add(client, 1);
             Session { floor, outcomes: VecDeque::new(), heard_at: now, from, newest: Version::NONE }
         });
         if now.since(session.heard_at) >= HEARD_STEP {
@@ -328,9 +361,7 @@ impl Sessions {
     }
 
     fn remove(&mut self, client: u64, gone: &mut Vec<(u64, u64)>) {
-        let Some(session) = self.clients.remove(&client) else { return };
-        self.by_heard.remove(&(session.heard_at, client));
-        self.outcomes = self.outcomes.saturating_sub(session.outcomes.len());
+        let Some(session) = self.take_out(client) else { return };
         gone.extend(session.outcomes.into_iter().map(|(seq, _)| (client, seq)));
     }
 
@@ -399,97 +430,4 @@ pub(crate) const KEPT: Duration =
 pub(crate) const IDLE_MAX: Duration = Duration::from_secs(wire::SESSION_IDLE_SECS as u64);
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use wire::{Code, Op};
-
-    const DONE: Outcome = Outcome {
-        origin: Op::Put,
-        code: Code::Ok,
-        version: Version::new(9),
-        result: wire::ChainResult::NONE,
-    };
-
-    fn record(
-        sessions: &mut Sessions,
-        now: Instant,
-        client: u64,
-        seq: u64,
-        floor: u64,
-    ) -> Vec<u64> {
-        sessions.record(now, (client, seq), floor, DONE.version, DONE)
-    }
-
-    #[test]
-    fn an_outcome_lasts_until_the_low_water_mark_passes_it() {
-        let mut sessions = Sessions::default();
-        let now = Instant(0);
-        assert_eq!(sessions.standing(7, 1), Standing::New);
-        assert!(record(&mut sessions, now, 7, 1, 1).is_empty());
-        assert!(record(&mut sessions, now, 7, 2, 1).is_empty());
-        assert_eq!(sessions.standing(7, 1), Standing::Known(DONE));
-        assert_eq!(record(&mut sessions, now, 7, 5, 3), [1, 2]);
-        assert_eq!(sessions.standing(7, 2), Standing::Ended);
-        assert_eq!(sessions.standing(7, 4), Standing::New);
-        assert_eq!(sessions.outcomes, 1);
-    }
-
-    #[test]
-    fn a_silent_client_is_forgotten_in_the_end() {
-        let mut sessions = Sessions::default();
-        record(&mut sessions, Instant(0), 7, 1, 1);
-        assert!(sessions.end_idle(Instant(0) + IDLE_MAX / 2).is_empty());
-        assert_eq!(sessions.end_idle(Instant(0) + IDLE_MAX + HEARD_STEP), [(7, 1)]);
-        assert_eq!((sessions.len(), sessions.outcomes), (0, 0));
-        assert!(sessions.remembers(7, 1), "nothing was forgotten before its time");
-    }
-
-    #[test]
-    fn whoever_was_heard_longest_ago_is_forgotten_first_and_nobody_too_soon() {
-        let mut sessions = Sessions::default();
-        let at = |ms| Instant(0) + Duration::from_millis(ms);
-        record(&mut sessions, at(0), 7, 1, 1);
-        record(&mut sessions, at(200), 8, 1, 1);
-        record(&mut sessions, at(400), 7, 2, 1);
-        assert!(
-            sessions
-                .forget(at(200) + KEPT, Version::new(9), |_| false, MaybeMutant::default())
-                .is_empty()
-        );
-        let later = at(300) + KEPT;
-        assert!(
-            sessions.forget(later, Version::new(8), |_| false, MaybeMutant::default()).is_empty(),
-            "not stable"
-        );
-        let later = later + KEPT + HEARD_STEP;
-        let gone =
-            sessions.forget(later, Version::new(9), |client| client == 7, MaybeMutant::default());
-        assert_eq!((gone, sessions.forgotten()), (vec![(8, 1)], Version::new(9)));
-        assert!(sessions.remembers(7, 3), "it was never forgotten");
-        assert!(!sessions.remembers(8, 1));
-        record(&mut sessions, later, 8, 4, 1);
-        assert!(!sessions.remembers(8, 5), "what it sent before may have been forgotten");
-        sessions.knows_from(8, 5);
-        assert!(sessions.remembers(8, 5) && !sessions.remembers(8, 4));
-    }
-
-    #[test]
-    fn a_client_that_never_moves_its_mark_has_so_many_outcomes_and_no_more() {
-        let mut sessions = Sessions::default();
-        for seq in 1..=OUTCOMES_MAX as u64 {
-            assert!(sessions.has_room(7, 2));
-            record(&mut sessions, Instant(0), 7, seq, 1);
-        }
-        assert!(!sessions.has_room(7, 2) && sessions.is_laden(7));
-        assert!(sessions.has_room(8, 2));
-    }
-
-    #[test]
-    fn a_client_is_counted_with_all_its_outcomes() {
-        let mut sessions = Sessions::default();
-        (1..=1_000).for_each(|client| drop(record(&mut sessions, Instant(0), client, 1, 1)));
-        assert_eq!(sessions.bytes(), 200_000, "one outcome each");
-        (2..=1_001).for_each(|seq| drop(record(&mut sessions, Instant(0), 1, seq, 1)));
-        assert_eq!(sessions.bytes(), 240_000, "one client with a thousand more");
-    }
-}
+mod tests;

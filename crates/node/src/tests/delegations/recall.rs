@@ -77,9 +77,8 @@ fn a_key_returns_when_its_home_has_room_again() {
     chain.delegate(seq, delegated_at + 1, &[1], b"one");
     chain.give(OVER, None, &[0, 1, 2]);
     chain.pass(25 * MS); // All are asked.
-    chain.lag = u16::MAX;
-    for key in 0..u16::try_from(PENDING_MAX).unwrap() {
-        chain.put(&key.to_be_bytes(), b"1");
+    for client in 0..PENDING_MAX as u64 {
+        chain.put_as(1_000 + client, &client.to_be_bytes());
     }
     chain.settle_but(Op::ChainWrite);
     assert_eq!(chain.nodes[0].pending(), PENDING_MAX - 1, "no place for the RECALL");
