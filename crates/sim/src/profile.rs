@@ -303,12 +303,14 @@ impl Draw {
         // Three clients are alive at once, and a copy that arrives late counts as heard from one
         // who is dead: with room for three, the third could be refused until the world ends.
         options.sessions_max = usize::from(self.small(4, 8));
-        // Longer than anybody is kept who was just heard: until then new ones find no room.
-        options.load.patience = self.ms(&[5_000]);
+        let patience = self.ms(&[5_000]);
         options.load.clients = self.pick(&[2, 3]);
         options.load.goodbye_percent = self.pick(&[0, 50, 90]);
         options.links.stray_permille = self.pick(&[50, 150]);
         options.links.stray_max = self.ms(&[2_000, 8_000]);
+        // Longer than anybody is kept who was just heard, and the dead are heard for as long as
+        // copies stray: until then new ones find no room.
+        options.load.patience = patience + options.links.stray_max;
         options.links.forged_chain_permille = self.pick(&[0, 20, 100]);
         options.faults.client_every = self.ms(&[300, 1_000]);
         options.faults.crash_every = self.ms(&[0, 0, 1_500]);

@@ -218,7 +218,7 @@ impl Replica {
         if let Some(next) = next
             && !ctx.mutant.is(Mutant::AbandonSealed)
         {
-            self.uploads.open.remove(&name(at.key, next.upload()));
+            self.uploads.close(&name(at.key, next.upload()));
         }
         if let Some(before) = before
             && next.map(|next| next.upload()) != Some(before.upload())
@@ -231,7 +231,7 @@ impl Replica {
     /// will be the value, and no other write names its upload.
     pub(crate) fn pass_over<E: Engine>(&mut self, ctx: &mut Context<'_, E>, write: &Write<'_>) {
         let Some(manifest) = write.manifest() else { return };
-        self.uploads.open.remove(&name(write.key, manifest.upload()));
+        self.uploads.close(&name(write.key, manifest.upload()));
         if !self.holds_upload(ctx, &write.header, write.key, manifest.upload()) {
             self.leave_to_readers(ctx, write.key, &manifest);
         }

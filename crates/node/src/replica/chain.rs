@@ -165,7 +165,9 @@ impl Replica {
             return Ok(());
         }
         // Who came back may lack them for good: it is compared with the others before they open.
-        let lacks_them = self.unites() && self.base.is_some() && write.is_based();
+        // A learner may for as long as the chain is closed: it is copied everything once it opens.
+        let may_lack_them = self.base.is_some() || !self.caught_up;
+        let lacks_them = self.unites() && may_lack_them && write.is_based();
         if !lacks_them && !self.knows_bases(ctx, write) {
             return Err(DropReason::OutOfOrder);
         }

@@ -182,12 +182,12 @@ impl Replica {
         stable: Version,
         history: u64,
     ) -> Result<(), DropReason> {
-        // Who has never seen that version came back with less than it had, and must not say that it
-        // has it: it is compared with the others before the chain opens. A learner is told by the
-        // end of its copy.
-        let believes = ctx.mutant.is(Mutant::BelieveNumbers);
-        let known = if believes { stable } else { stable.min(self.last_version) };
-        self.raise_stable(known);
+        // Who has never seen that version cannot tell which of those below it are here. It came
+        // back with less than it had, and is compared with the others before the chain opens; or it
+        // is a learner, and is told by the end of its copy; or somebody else has said this.
+        if stable <= self.last_version || ctx.mutant.is(Mutant::BelieveNumbers) {
+            self.raise_stable(stable);
+        }
         if !self.member.partition.open && self.pending.is_empty() {
             self.settled = true;
             if self.member.is_learner() && self.caught_up {

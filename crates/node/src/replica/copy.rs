@@ -369,9 +369,11 @@ fn send_piece<E: Engine>(
 }
 
 impl Replica {
-    /// Whether this node is to copy what it holds to a learner.
+    /// Whether this node is to copy what it holds to a learner. One that came back may lack some
+    /// of it for good, and a learner that caught up with it would lack that without knowing. So it
+    /// waits until the chain opens with it, being found to hold what the others do.
     pub(crate) fn gives(&self) -> bool {
-        self.member.is_tail() && self.member.partition.has_learner
+        self.member.is_tail() && self.member.partition.has_learner && self.base.is_none()
     }
 }
 

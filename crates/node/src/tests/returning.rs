@@ -130,6 +130,17 @@ impl Chain {
             }
         }
     }
+
+    /// An older store of the second node is put back, in which the first sum is missing. As the
+    /// first write of all is pending, nothing says that it is committed everywhere.
+    fn age_second(&mut self) {
+        let key = KeyRef::of(&self.map.keyspaces[0].clone(), ID, b"k");
+        let engine = self.nodes[1].engine_mut();
+        engine.remove(&key);
+        for name in [&committed_name(Version::new(2))[..], &pending_name(Version::new(3))] {
+            engine.note(ID, name, None);
+        }
+    }
 }
 
 #[test]
@@ -141,14 +152,7 @@ fn a_member_that_lacks_the_base_of_a_pending_write_takes_it_all_the_same() {
     chain.settle();
     chain.incr(b"k", 1);
     chain.settle_but_for_the_last();
-    // An older store of the second node is put back, in which the first sum is missing. As the
-    // first write of all is pending, nothing says that it is committed everywhere.
-    let key = KeyRef::of(&chain.map.keyspaces[0].clone(), ID, b"k");
-    let engine = chain.nodes[1].engine_mut();
-    engine.remove(&key);
-    for name in [&committed_name(Version::new(2))[..], &pending_name(Version::new(3))] {
-        engine.note(ID, name, None);
-    }
+    chain.age_second();
     chain.change(&[0, 1, 2, 3], false, false);
     chain.map.partitions[0].sends_early = true;
     chain.restart(1);
@@ -161,4 +165,40 @@ fn a_member_that_lacks_the_base_of_a_pending_write_takes_it_all_the_same() {
     let histories = chain.nodes.iter().map(|node| node.report(chain.now).settled[0].history);
     let histories: Vec<u64> = histories.collect();
     assert!(histories[0] == histories[2] && histories[0] != histories[1], "it is found out");
+}
+
+/// Else the others would wait for the learner, which takes no write before it has its base.
+#[test]
+fn a_learner_catches_up_with_nobody_who_came_back_and_keeps_nobody_from_settling() {
+    let mut chain = Chain::new(3);
+    chain.lag = 1_000; // The client has not heard of any outcome yet.
+    chain.put(b"a", b"1");
+    chain.settle_but_for_the_last();
+    chain.incr(b"k", 1);
+    chain.settle();
+    chain.incr(b"k", 1);
+    chain.settle_but_for_the_last();
+    chain.age_second();
+    // The chain was opened again since, so the second sets aside what is pending there, and passes
+    // on nothing of what is stable.
+    chain.change(&[0, 1, 2], true, true);
+    chain.map.partitions[0].opened = chain.map.partitions[0].epoch;
+    // The third has lost its disk before it had caught up.
+    chain.nodes[2] = Node::new(config(2, RATE), Noted::new(2), chain.now);
+    chain.change(&[0, 1, 2], true, false);
+    chain.map.partitions[0].sends_early = true;
+    chain.restart(1);
+    chain.install();
+    chain.run();
+    for node in 0..3 {
+        let settled = chain.nodes[node].report(chain.now).settled;
+        assert_eq!(settled.len(), 1, "node {node} has settled");
+    }
+    assert!(!chain.caught_up(2), "the second lacks a sum, and its outcome");
+    chain.change(&[0, 2], true, true);
+    chain.install();
+    chain.run();
+    assert!(chain.caught_up(2));
+    let outcomes = |node: usize| chain.nodes[node].engine().notes_named(ID, b's');
+    assert_eq!((outcomes(0), outcomes(2)), (3, 3));
 }

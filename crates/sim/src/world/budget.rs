@@ -15,8 +15,9 @@
 //! For `m <= r` the rule says that one full member is left. While a member changes places there are
 //! `m = r + 1`, and the controller may already have decided, by the last reports, to let one of
 //! them go: hence `min(m, r)` and not `m`. Learners do not count, for they hold nothing that the
-//! members do not. But of a closed partition the rule has to hold with the learner as well: the
-//! controller may already have decided to go on with it in the place of a member.
+//! members do not, nor do members that had left for a while, which lack what was written since. But
+//! of a closed partition the rule has to hold with all of these as well: the controller may already
+//! have decided to go on with one of them in the place of a member.
 //!
 //! While the keyspaces are created, every node counts as a member.
 //!
@@ -43,18 +44,19 @@ impl World {
         }
         let Some(saved) = &self.saved else { return true };
         saved.map.partitions.iter().all(|partition| {
-            // Who had left for a while lacks what was written since.
             let had_left =
                 |id: &NodeId| partition.returned.iter().any(|it| it.node == *id && it.left);
             let keyspace = saved.map.keyspaces.iter().find(|it| it.id == partition.keyspace);
             let wanted = keyspace.map_or(1, |it| usize::from(it.replicas));
-            let may = |nodes: &[NodeId]| {
-                let members: Vec<&NodeId> = nodes.iter().filter(|id| !had_left(id)).collect();
+            let may = |members: &[&NodeId]| {
                 let may_fail = members.len().min(wanted).saturating_sub(1);
                 let fails = members.iter().filter(|id| failed.contains(id)).count();
                 !members.contains(&&NodeId(node)) || fails <= may_fail
             };
-            may(partition.members()) && (partition.open || may(&partition.chain))
+            let full: Vec<&NodeId> =
+                partition.members().iter().filter(|id| !had_left(id)).collect();
+            let all: Vec<&NodeId> = partition.chain.iter().collect();
+            may(&full) && (partition.open || may(&all))
         })
     }
 

@@ -157,6 +157,8 @@ impl World {
             let reaches = !crashes || self.rng.chance(1, 2);
             if !crashes {
                 machine.handle_saved(local, revision);
+                // It has decided what comes next, by the map as it is now.
+                self.look_at_placement(index);
             }
             if reaches {
                 self.replace_saved(saved);
@@ -422,6 +424,7 @@ impl World {
         if let Some(machine) = master.and_then(|master| master.machine.as_mut()) {
             machine.handle_silence(local, from);
         }
+        self.look_at_placement(index);
     }
 
     /// Creates both keyspaces as soon as the controller knows its nodes, and shows them to the

@@ -3,6 +3,7 @@
 //! ([`controller::election`]).
 
 use super::faults::{Harm, Relief};
+use super::placement::Placed;
 use super::store::{Ask, Call, Said, Told};
 use super::{Master, Unit, World};
 use crate::queue::Event;
@@ -224,6 +225,8 @@ impl World {
         let Some(master) = self.controllers.get_mut(index) else { return };
         master.machine = None;
         master.couriers.clear();
+        // The next one knows nothing of what this one has changed.
+        master.placed = Placed::default();
         if let Some(candidate) = &mut master.candidate {
             candidate.tenure = None;
             candidate.asked = None;

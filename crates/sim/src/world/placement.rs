@@ -21,8 +21,9 @@ const REST: Duration = Duration::from_secs(10);
 /// and four taken, the first of them of no more than its beginning.
 const COUNTED: Duration = Duration::from_millis(2_400);
 
-/// After so long it is not expected any more what a part is asked for, but counted.
-const EXPECTED: Duration = Duration::from_secs(10);
+/// After so long it is not expected any more what a part is asked for, but counted: the
+/// controller's ten seconds, which end with its next sample.
+const EXPECTED: Duration = Duration::from_secs(11);
 
 /// Parts that there may be for each node because of load: each has at least so small a part of what
 /// a node ought to have, when it is cut.
@@ -31,8 +32,8 @@ const PARTS_OF_NODE: usize = 16;
 /// Partitions that a world may come to by splits.
 const PARTITIONS_MOST: usize = 16;
 
-/// What one controller has changed so far. Worlds do not last for ten minutes, after which a
-/// replica may go back.
+/// What one controller has changed so far, by its own clock, which is what it goes by. Worlds do
+/// not last for ten minutes, after which a replica may go back.
 #[derive(Debug, Default)]
 pub(super) struct Placed {
     /// Decisions that were looked at.
@@ -66,11 +67,10 @@ impl Placed {
         }
     }
 
-    /// Looks at what is new, at the controller's own time too. Says how many turns, moves and
-    /// splits that is, and what should not be.
+    /// Looks at what is new. Says how many turns, moves and splits that is, and what should not be.
     fn look(
         &mut self,
-        (now, local): (Instant, Instant),
+        now: Instant,
         controller: &Controller,
         floor: u64,
     ) -> ([u64; 3], Vec<String>) {
@@ -84,7 +84,7 @@ impl Placed {
             let PlacementDecision { purpose, changes, saw_permille, predicted_permille, .. } =
                 decision;
             if *purpose == Purpose::Load {
-                wrong.extend(self.look_at_load((now, local), controller, (changes, floor)));
+                wrong.extend(self.look_at_load(now, controller, (changes, floor)));
                 if predicted_permille > saw_permille {
                     wrong.push(format!("load is to become less even: {decision:?}"));
                 }
@@ -115,11 +115,11 @@ impl Placed {
     /// wrong either way.
     fn look_at_load(
         &self,
-        (now, local): (Instant, Instant),
+        now: Instant,
         controller: &Controller,
         (changes, floor): (&[PlacementChange], u64),
     ) -> Option<String> {
-        let status = controller.status(local).placement;
+        let status = controller.status(now).placement;
         let is_new = |it: &PlacementChange| changes.iter().any(|new| new == it);
         let under_way: Vec<PlacementChange> =
             status.under_way.iter().filter(|it| !is_new(it)).cloned().collect();
@@ -199,11 +199,11 @@ impl World {
 
     /// Looks at what a controller has changed because of the load.
     pub(super) fn look_at_placement(&mut self, index: usize) {
-        let (now, floor) = (self.now, self.options.load_floor);
-        let local = self.process(self.role_of_unit(Unit::Master(index))).clock.clone().read(now);
+        let local = self.local(self.role_of_unit(Unit::Master(index)));
+        let floor = self.options.load_floor;
         let Some(master) = self.controllers.get_mut(index) else { return };
         let Some(machine) = &master.machine else { return };
-        let ([turns, moves, cuts], wrong) = master.placed.look((now, local), machine, floor);
+        let ([turns, moves, cuts], wrong) = master.placed.look(local, machine, floor);
         self.stats.turns += turns;
         self.stats.moves += moves;
         self.stats.splits += cuts;

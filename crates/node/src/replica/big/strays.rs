@@ -32,7 +32,7 @@ impl Replica {
             let (version, expiry_ms) = (write.version(), write.fixed.expiry_ms);
             ctx.engine.write(&at, &Record { version, expiry_ms, tombstone: true, value: &[] });
         }
-        self.uploads.open.remove(&name);
+        self.uploads.close(&name);
         if !ctx.mutant.is(Mutant::KeepParts) {
             self.uploads.given_up(name);
         }
@@ -106,7 +106,7 @@ impl Replica {
             let at = place(keyspace, part.key);
             let sealed = !ctx.mutant.is(Mutant::AbandonSealed);
             if sealed && self.holds_upload(ctx, &at, part.key, part.upload) {
-                self.uploads.open.remove(&name);
+                self.uploads.close(&name);
                 continue;
             }
             self.uploads.open.move_to(&name, ctx.now + ctx.part_times.idle.min(CHECK_AGAIN));

@@ -127,6 +127,14 @@ impl Uploads {
         }
     }
 
+    /// An upload is a value now, or will never be.
+    pub(crate) fn close(&mut self, name: &[u8]) {
+        self.open.remove(name);
+        if let Some(bytes) = self.sizes.remove(name) {
+            self.shares.take(client_of(name), bytes);
+        }
+    }
+
     /// Bytes of parts of uploads that are not sealed.
     pub(crate) fn bytes(&mut self) -> u64 {
         let (open, shares) = (&self.open, &mut self.shares);
@@ -398,9 +406,11 @@ mod tests {
         assert_eq!(uploads.open.due(at(6_000)).count(), 5, "its own make room for it");
         assert!(uploads.may_send(1, 5_121) && !uploads.may_send(1, 5_120));
         assert!(uploads.may_send(2, 1) && !uploads.may_send(2, 0));
-        uploads.open.remove(&name(key(0).as_bytes(), manifest(0, 1).upload()));
-        assert_eq!(uploads.bytes(), 5_110);
+        uploads.close(&name(key(0).as_bytes(), manifest(0, 1).upload()));
         assert!(uploads.may_send(1, 5_111) && !uploads.may_send(1, 5_110));
+        uploads.open.remove(&name(key(1).as_bytes(), manifest(1, 1).upload()));
+        assert_eq!(uploads.bytes(), 5_100);
+        assert!(uploads.may_send(1, 5_101) && !uploads.may_send(1, 5_100));
     }
 
     #[test]

@@ -25,6 +25,16 @@ struct Shares<'a> {
 impl Evening<'_> {
     /// What is wrong with these changes if partitions lie as this map says.
     pub(super) fn wrong(&self, map: &Map, changes: &[PlacementChange]) -> Option<String> {
+        let mut shares = self.shares(map);
+        changes.iter().find_map(|change| {
+            let wrong = shares.wrong(change);
+            shares.apply(change);
+            wrong
+        })
+    }
+
+    /// What each node has to do when all that is under way has come to its end.
+    fn shares<'a>(&'a self, map: &'a Map) -> Shares<'a> {
         let mut shares = Shares { about: self, map, nodes: BTreeMap::new() };
         for partition in &map.partitions {
             let PartitionRate { reads, writes, .. } = self.rate(partition);
@@ -34,11 +44,7 @@ impl Evening<'_> {
             }
         }
         self.under_way.iter().for_each(|change| shares.apply(change));
-        changes.iter().find_map(|change| {
-            let wrong = shares.wrong(change);
-            shares.apply(change);
-            wrong
-        })
+        shares
     }
 
     fn rate(&self, partition: &Partition) -> PartitionRate {
@@ -49,20 +55,24 @@ impl Evening<'_> {
 }
 
 impl Shares<'_> {
-    /// How much load a change takes from which node to which.
-    fn flow(&self, change: &PlacementChange) -> Option<(NodeId, NodeId, u64)> {
-        let partition = self.map.partitions.iter().find(|it| it.id == change.partition())?;
-        let (tail, rate) = (partition.tail()?, self.about.rate(partition));
+    /// How much load a change takes from which node to which. While a replica is copied, another
+    /// member than the one that leaves may be the tail: then reads come from there.
+    fn flows(&self, change: &PlacementChange) -> Vec<(NodeId, NodeId, u64)> {
+        let partition = self.map.partitions.iter().find(|it| it.id == change.partition());
+        let Some((partition, now)) = partition.and_then(|it| Some((it, it.tail()?))) else {
+            return Vec::new();
+        };
+        let PartitionRate { reads, writes, .. } = self.about.rate(partition);
         match *change {
-            PlacementChange::Turn { tail: to, .. } => Some((tail, to, rate.reads)),
-            PlacementChange::Move { from, to, reads, .. } => {
+            PlacementChange::Turn { tail: to, .. } => vec![(now, to, reads)],
+            PlacementChange::Move { from, to, reads: moves_reads, .. } => {
                 let members = partition.members();
                 let leaves = members.contains(&from) && !members.contains(&to);
-                let writes = if leaves { rate.writes } else { 0 };
-                let reads = if reads && tail != to { rate.reads } else { 0 };
-                Some((from, to, reads + writes))
+                let writes = leaves.then_some((from, to, writes));
+                let reads = moves_reads.then_some((now, to, reads));
+                writes.into_iter().chain(reads).collect()
             }
-            PlacementChange::Split { .. } | PlacementChange::Merge { .. } => None,
+            PlacementChange::Split { .. } | PlacementChange::Merge { .. } => Vec::new(),
         }
     }
 
@@ -71,14 +81,18 @@ impl Shares<'_> {
     }
 
     fn apply(&mut self, change: &PlacementChange) {
-        let Some((from, to, load)) = self.flow(change) else { return };
-        let given = self.nodes.entry(from).or_default();
-        *given = given.saturating_sub(load);
-        *self.nodes.entry(to).or_default() += load;
+        for (from, to, load) in self.flows(change) {
+            let given = self.nodes.entry(from).or_default();
+            *given = given.saturating_sub(load);
+            *self.nodes.entry(to).or_default() += load;
+        }
     }
 
+    /// What is wrong with a change that is yet to begin: all that it moves comes from one node.
     fn wrong(&self, change: &PlacementChange) -> Option<String> {
-        let (from, to, load) = self.flow(change)?;
+        let flows = self.flows(change);
+        let (from, to, _) = *flows.first()?;
+        let load: u64 = flows.iter().map(|(_, _, load)| load).sum();
         let (before, other) = (self.of(from), self.of(to));
         if before <= self.about.floor {
             let floor = self.about.floor;
@@ -87,5 +101,28 @@ impl Shares<'_> {
         (other + load >= before).then(|| {
             format!("node {from} will have {before} and node {to} {other}: {change} moves {load}")
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cluster::PartitionId;
+
+    const ONE: PartitionId = PartitionId(1);
+
+    #[test]
+    fn while_a_replica_is_copied_reads_come_from_whoever_is_the_tail() {
+        let node = NodeId;
+        let rates = [PartitionRate { partition: ONE, reads: 20, writes: 10, held: None }];
+        let under_way =
+            [PlacementChange::Move { partition: ONE, from: node(1), to: node(3), reads: true }];
+        let about = Evening { rates: &rates, under_way: &under_way, floor: 0 };
+        // Node 1 was the tail; node 2 is as long as it gives the copy.
+        let chain = vec![node(1), node(2), node(3)];
+        let partition = Partition { id: ONE, chain, has_learner: true, ..Partition::default() };
+        let map = Map { partitions: vec![partition], ..Map::default() };
+        let after = about.shares(&map).nodes;
+        assert_eq!(after, BTreeMap::from([(node(1), 0), (node(2), 10), (node(3), 30)]));
     }
 }
