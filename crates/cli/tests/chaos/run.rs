@@ -277,7 +277,7 @@ impl Report {
 }
 
 /// A run goes on for so many times as long if little has happened: rounds may have few faults.
-const LONGER_MAX: u32 = 2;
+const LONGER_MAX: u32 = 4;
 /// Of so many answers caches must have given one, if there are some.
 const ANSWERS_PER_CACHE_HIT_MAX: u64 = 100;
 /// One answer in so many milliseconds of faults, of all users together.
