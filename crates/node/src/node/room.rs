@@ -112,7 +112,7 @@ impl<E: Engine> Node<E> {
         let room = self.room();
         self.shard.hot.held.limit(room == Room::Plenty);
         let held: u64 = self.replicas.values().map(Replica::held_bytes).sum();
-        let uploads = self.replicas.values_mut().map(Replica::upload_bytes).sum();
+        let uploads = self.replicas.values().map(Replica::upload_bytes).sum();
         self.shard.stock.count(held + self.shard.hot.held.bytes(), uploads);
     }
 }

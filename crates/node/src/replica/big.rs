@@ -292,7 +292,7 @@ impl Replica {
     }
 
     /// Bytes of parts of uploads that are not values yet.
-    pub(crate) fn upload_bytes(&mut self) -> u64 {
+    pub(crate) fn upload_bytes(&self) -> u64 {
         self.uploads.bytes()
     }
 

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-/// How much each owner has of something of which there is so much and no more. The clients of one
-/// pass are one owner; where there are no passes each client is one.
+/// How much each party has of something of which there is so much and no more. The clients of one
+/// pass are one party; where there are no passes each client is one.
 ///
-/// Nobody may have more than he leaves free. So one alone has half, `n` that want all they can get
-/// have 1/(n + 1) each, and one more finds as much as is free. Switches share their buffers among
+/// No party may have more than it leaves free. So one alone has half, `n` that want all they can
+/// get have 1/(n + 1) each, and one more finds what is free. Switches share their buffers among
 /// ports like this: the dynamic thresholds of Choudhury and Hahne (IEEE/ACM Transactions on
 /// Networking 6(2), 1998), with alpha = 1.
 #[derive(Debug, Default)]
@@ -16,38 +16,41 @@ impl Shares {
     /// This client has so much more.
     pub(crate) fn add(&mut self, client: u64, amount: u64) {
         if amount > 0 {
-            *self.0.entry(owner_of(client)).or_default() += amount;
+            *self.0.entry(party_of(client)).or_default() += amount;
         }
     }
 
     /// This client has so much less.
     pub(crate) fn take(&mut self, client: u64, amount: u64) {
-        let owner = owner_of(client);
-        if let Some(has) = self.0.get_mut(&owner) {
+        if amount == 0 {
+            return;
+        }
+        let party = party_of(client);
+        if let Some(has) = self.0.get_mut(&party) {
             *has = has.saturating_sub(amount);
             if *has == 0 {
-                self.0.remove(&owner);
+                self.0.remove(&party);
             }
         }
     }
 
     /// Whether this client may have more when so much is free.
     pub(crate) fn may_grow(&self, client: u64, free: u64) -> bool {
-        self.0.get(&owner_of(client)).copied().unwrap_or(0) < free
+        self.0.get(&party_of(client)).copied().unwrap_or(0) < free
     }
 }
 
 /// Whose a client id is (`spec/protocol.md`, S6). No pass has the number 0.
-fn owner_of(client: u64) -> u64 {
+fn party_of(client: u64) -> u64 {
     match client >> wire::CLIENT_SEAT_BITS {
         0 => client,
         pass => pass,
     }
 }
 
-/// Whether two clients are of one owner.
-pub(crate) fn is_of_same_owner(client: u64, other: u64) -> bool {
-    owner_of(client) == owner_of(other)
+/// Whether two clients are one party.
+pub(crate) fn are_one_party(client: u64, other: u64) -> bool {
+    party_of(client) == party_of(other)
 }
 
 #[cfg(test)]
@@ -85,7 +88,7 @@ mod tests {
     fn the_clients_of_a_pass_have_one_share() {
         let of_pass = |pass: u64, seat: u64| pass << wire::CLIENT_SEAT_BITS | seat;
         let has = shared(&[of_pass(5, 0), of_pass(6, 0), of_pass(5, 9), of_pass(6, 9)]);
-        assert_eq!(has, [20; 4], "two owners");
+        assert_eq!(has, [20; 4], "two parties");
         let has = shared(&[1, of_pass(5, 0), 2, 3]);
         assert_eq!(has, [24; 4], "where there are no passes");
     }

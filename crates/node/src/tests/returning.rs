@@ -131,9 +131,16 @@ impl Chain {
         }
     }
 
-    /// An older store of the second node is put back, in which the first sum is missing. As the
-    /// first write of all is pending, nothing says that it is committed everywhere.
-    fn age_second(&mut self) {
+    /// Of three writes the last node gets the second one alone. Then an older store of the second
+    /// node is put back, in which the first sum is missing. As the first write of all is pending,
+    /// nothing says that it is committed everywhere.
+    fn write_and_age_second(&mut self) {
+        self.put(b"a", b"1");
+        self.settle_but_for_the_last();
+        self.incr(b"k", 1);
+        self.settle();
+        self.incr(b"k", 1);
+        self.settle_but_for_the_last();
         let key = KeyRef::of(&self.map.keyspaces[0].clone(), ID, b"k");
         let engine = self.nodes[1].engine_mut();
         engine.remove(&key);
@@ -141,27 +148,25 @@ impl Chain {
             engine.note(ID, name, None);
         }
     }
+
+    /// The second is started anew, and everybody settles in the closed chain.
+    fn restart_second_and_settle(&mut self) {
+        self.map.partitions[0].sends_early = true;
+        self.restart(1);
+        self.install();
+        self.run();
+        for (node, it) in self.nodes.iter().enumerate() {
+            assert_eq!(it.report(self.now).settled.len(), 1, "node {node} has settled");
+        }
+    }
 }
 
 #[test]
 fn a_member_that_lacks_the_base_of_a_pending_write_takes_it_all_the_same() {
     let mut chain = Chain::new(4);
-    chain.put(b"a", b"1");
-    chain.settle_but_for_the_last();
-    chain.incr(b"k", 1);
-    chain.settle();
-    chain.incr(b"k", 1);
-    chain.settle_but_for_the_last();
-    chain.age_second();
+    chain.write_and_age_second();
     chain.change(&[0, 1, 2, 3], false, false);
-    chain.map.partitions[0].sends_early = true;
-    chain.restart(1);
-    chain.install();
-    chain.run();
-    for node in 0..4 {
-        let settled = chain.nodes[node].report(chain.now).settled;
-        assert_eq!(settled.len(), 1, "node {node} has settled");
-    }
+    chain.restart_second_and_settle();
     let histories = chain.nodes.iter().map(|node| node.report(chain.now).settled[0].history);
     let histories: Vec<u64> = histories.collect();
     assert!(histories[0] == histories[2] && histories[0] != histories[1], "it is found out");
@@ -172,13 +177,7 @@ fn a_member_that_lacks_the_base_of_a_pending_write_takes_it_all_the_same() {
 fn a_learner_catches_up_with_nobody_who_came_back_and_keeps_nobody_from_settling() {
     let mut chain = Chain::new(3);
     chain.lag = 1_000; // The client has not heard of any outcome yet.
-    chain.put(b"a", b"1");
-    chain.settle_but_for_the_last();
-    chain.incr(b"k", 1);
-    chain.settle();
-    chain.incr(b"k", 1);
-    chain.settle_but_for_the_last();
-    chain.age_second();
+    chain.write_and_age_second();
     // The chain was opened again since, so the second sets aside what is pending there, and passes
     // on nothing of what is stable.
     chain.change(&[0, 1, 2], true, true);
@@ -186,14 +185,7 @@ fn a_learner_catches_up_with_nobody_who_came_back_and_keeps_nobody_from_settling
     // The third has lost its disk before it had caught up.
     chain.nodes[2] = Node::new(config(2, RATE), Noted::new(2), chain.now);
     chain.change(&[0, 1, 2], true, false);
-    chain.map.partitions[0].sends_early = true;
-    chain.restart(1);
-    chain.install();
-    chain.run();
-    for node in 0..3 {
-        let settled = chain.nodes[node].report(chain.now).settled;
-        assert_eq!(settled.len(), 1, "node {node} has settled");
-    }
+    chain.restart_second_and_settle();
     assert!(!chain.caught_up(2), "the second lacks a sum, and its outcome");
     chain.change(&[0, 2], true, true);
     chain.install();

@@ -2,7 +2,7 @@
 //! parts go, each with a time at which something becomes of it.
 
 use crate::replica::big::parts::name;
-use crate::replica::shares::{Shares, is_of_same_owner};
+use crate::replica::shares::{Shares, are_one_party};
 use machine::Instant;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
@@ -87,8 +87,7 @@ pub(crate) struct Uploads {
     /// Not seen to be sealed; looked at when no part has come for so long. How many of the first
     /// parts are known to be committed here.
     pub(crate) open: Timed<u32>,
-    /// Bytes of the parts of those that came since this member knows of them; of others, that have
-    /// been sealed since, as well.
+    /// Bytes of the parts of those that came since this member knows of them.
     sizes: BTreeMap<Box<[u8]>, u64>,
     /// How many of those bytes are whose.
     shares: Shares,
@@ -136,15 +135,7 @@ impl Uploads {
     }
 
     /// Bytes of parts of uploads that are not sealed.
-    pub(crate) fn bytes(&mut self) -> u64 {
-        let (open, shares) = (&self.open, &mut self.shares);
-        self.sizes.retain(|name, bytes| {
-            let is_open = open.contains(name);
-            if !is_open {
-                shares.take(client_of(name), *bytes);
-            }
-            is_open
-        });
+    pub(crate) fn bytes(&self) -> u64 {
         self.sizes.values().sum()
     }
 
@@ -265,7 +256,7 @@ impl Uploads {
             return true;
         }
         let idle: Vec<Box<[u8]>> = if !may_open {
-            let in_its_way = |name: &&[u8]| full || is_of_same_owner(client_of(name), client);
+            let in_its_way = |name: &&[u8]| full || are_one_party(client_of(name), client);
             let idle = self.open.due(idle_since).filter(in_its_way);
             idle.take(GIVEN_UP_AT_ONCE).map(Box::from).collect()
         } else {
@@ -408,7 +399,7 @@ mod tests {
         assert!(uploads.may_send(2, 1) && !uploads.may_send(2, 0));
         uploads.close(&name(key(0).as_bytes(), manifest(0, 1).upload()));
         assert!(uploads.may_send(1, 5_111) && !uploads.may_send(1, 5_110));
-        uploads.open.remove(&name(key(1).as_bytes(), manifest(1, 1).upload()));
+        uploads.close(&name(key(1).as_bytes(), manifest(1, 1).upload()));
         assert_eq!(uploads.bytes(), 5_100);
         assert!(uploads.may_send(1, 5_101) && !uploads.may_send(1, 5_100));
     }
