@@ -7,9 +7,11 @@ export PATH := $(HOME)/.cargo/bin:$(PATH)
 FUZZ_SECS ?= 60
 # What `make run` passes on to `keyway up`: make run ARGS="--nodes 8 --replicas 3"
 ARGS ?=
+# Which worlds of each profile `make worlds` plays.
+SEEDS ?= 1..5000
 
 .DEFAULT_GOAL := help
-.PHONY: help run test bench prerequisites prerequisites-bench prerequisites-test
+.PHONY: help run test worlds bench prerequisites prerequisites-bench prerequisites-test
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-6s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -19,6 +21,9 @@ run: prerequisites ## Build Keyway and start a cluster on this machine (ARGS="..
 
 test: prerequisites-test ## Run every check and test (FUZZ_SECS=60 for each fuzz target)
 	cargo xtask test --fuzz-secs $(FUZZ_SECS)
+
+worlds: prerequisites ## Play worlds of every profile in the simulator, in an hour or so (SEEDS=1..5000)
+	cargo run --profile worlds --locked --bin keyway -- sim --seeds $(SEEDS)
 
 bench: prerequisites-bench ## Measure; docs/performance.md says what the figures mean
 	cargo bench --locked -p keyway-switch --bench pipeline

@@ -439,6 +439,7 @@ _Static_assert(__builtin_offsetof(struct kw_header, count) == 119, "as in Rust")
 #define KW_GROUP_PARTITIONS_AT	60
 #define KW_PIECE_AT	84
 #define KW_RUN_AT	108
+#define KW_WRITES_AT	108
 #define KW_ROOM_AT	119
 #define KW_BASED_AT	119
 

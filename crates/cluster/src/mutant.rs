@@ -239,6 +239,9 @@ pub enum Mutant {
     /// Controller: a member whose newest version is the last that there can be passes for the
     /// newest, and nobody can write any more.
     BelieveLastVersion,
+    /// Controller: of members that all came back the newest is right, however many writes each has
+    /// committed.
+    UncountedWrites,
     /// Controller: decides by a map although nodes have followed a newer one.
     BelieveAnyMap,
     /// Controller: a map that is made anew from records has open chains, whose members nobody has
@@ -285,7 +288,7 @@ pub enum Mutant {
 
 impl Mutant {
     /// Every mutant.
-    pub const ALL: [Self; 130] = [
+    pub const ALL: [Self; 131] = [
         Self::ForgetRequests,
         Self::RetryElsewhere,
         Self::IgnoreBase,
@@ -382,6 +385,7 @@ impl Mutant {
         Self::GoOnUncompared,
         Self::BelieveAnyPast,
         Self::BelieveLastVersion,
+        Self::UncountedWrites,
         Self::BelieveAnyMap,
         Self::RebuildOpen,
         Self::SessionsToOneChild,

@@ -415,6 +415,10 @@ pub struct Settled {
     /// every version up to this one is certainly here.
     #[serde(default)]
     pub base: Option<Version>,
+    /// How many writes it has committed, of those that `history` is made of; `None` if it was not
+    /// there for all of them, and nobody has told it.
+    #[serde(default)]
+    pub writes: Option<u64>,
     /// Whether a key of it is delegated: the newest writes of that are elsewhere.
     #[serde(default)]
     pub delegated: bool,

@@ -1595,6 +1595,11 @@ pub(crate) trait Said {
     fn run(&self) -> u64;
     /// Overwrites `run`.
     fn set_run(&mut self, value: u64);
+    /// CHAIN_STABLE, at the place of `seq`: how many writes are committed up to the version in the header; 0: it does not say.
+    #[must_use]
+    fn writes(&self) -> u64;
+    /// Overwrites `writes`.
+    fn set_writes(&mut self, value: u64);
     /// CHAIN_ACK, CHAIN_COMMIT, at the place of `count`: the least room of the sender and of those behind it.
     #[must_use]
     fn room(&self) -> u8;
@@ -1718,6 +1723,14 @@ impl Said for [u8; HEADER_LEN] {
     }
     #[inline]
     fn set_run(&mut self, value: u64) {
+        crate::bytes::put::<108, 8, HEADER_LEN>(self, value.to_be_bytes());
+    }
+    #[inline]
+    fn writes(&self) -> u64 {
+        u64::from_be_bytes(crate::bytes::get::<108, 8, HEADER_LEN>(self))
+    }
+    #[inline]
+    fn set_writes(&mut self, value: u64) {
         crate::bytes::put::<108, 8, HEADER_LEN>(self, value.to_be_bytes());
     }
     #[inline]

@@ -923,6 +923,8 @@ impl ChainAnswer {
 pub struct ChainStable {
     /// Every write up to it is committed everywhere.
     pub version: Version,
+    /// How many these are; 0: not known.
+    pub writes: u64,
 }
 
 impl ChainStable {
@@ -930,26 +932,36 @@ impl ChainStable {
     #[inline]
     #[must_use]
     pub fn read(header: &[u8; HEADER_LEN]) -> Self {
-        Self { version: header.object_version() }
+        Self { version: header.object_version(), writes: header.writes() }
     }
 
     /// Writes it into a packet.
     #[inline]
     pub fn write(self, header: &mut [u8; HEADER_LEN]) {
         header.set_object_version(self.version);
+        header.set_writes(self.writes);
     }
 
     /// What a header says.
     #[inline]
     #[must_use]
     pub fn of(header: &Header) -> Self {
-        Self { version: header.object_version }
+        Self {
+            version: header.object_version,
+            writes: {
+                let mut bytes = [0; 8];
+                crate::bytes::put::<0, 8, 8>(&mut bytes, header.seq.to_be_bytes());
+                u64::from_be_bytes(bytes)
+            },
+        }
     }
 
     /// Puts it into a header.
     #[inline]
     pub fn put(self, header: &mut Header) {
         header.object_version = self.version;
+        let bytes = self.writes.to_be_bytes();
+        header.seq = u64::from_be_bytes(crate::bytes::get::<0, 8, 8>(&bytes));
     }
 }
 

@@ -50,16 +50,21 @@ pub(crate) fn compare(
         let Settled { newest, history, digest, .. } = of(node);
         (newest, history, digest.filter(|_| counted).unwrap_or_default())
     };
+    let known = partition.members().iter().all(|node| of(*node).writes.is_some());
+    let counts = known && !mutant.is(Mutant::UncountedWrites);
     let mut groups: BTreeMap<(Version, u64, u64), Vec<NodeId>> = BTreeMap::new();
     for member in partition.members() {
         groups.entry(held(*member)).or_default().push(*member);
     }
-    // Of those that have begun another incarnation the newest is right: who is older was put back.
-    // Of two that were told the same newest version it is who had more for certain.
+    // Of those that have begun another incarnation it is who has committed the most. Where that is
+    // not known it is the newest: who is older was put back. Of two that were told the same newest
+    // version it is who had more for certain.
     let rank = |((newest, ..), members): &(&(Version, u64, u64), &Vec<NodeId>)| {
         let trust = members.iter().map(|node| trust(partition, *node)).max();
         let base = members.iter().map(|node| of(*node).base.unwrap_or(Version::ABOVE_ALL)).max();
-        (can_go_on(*newest), trust, *newest, base, members.len(), Reverse(members.first().copied()))
+        let writes = members.iter().filter_map(|node| of(*node).writes).max().filter(|_| counts);
+        let first = Reverse(members.first().copied());
+        (can_go_on(*newest), trust, writes, *newest, base, members.len(), first)
     };
     let (right, agree) = groups.iter().max_by_key(rank)?;
     if agree.iter().all(|node| trust(partition, *node) == Trust::None) {
@@ -168,6 +173,24 @@ mod tests {
         // Told the newest version by the others, two have the same hole.
         let (full, hole) = ((105, 7, Some(103)), (105, 8, Some(50)));
         assert_eq!(behind(&all, [full, hole, hole]), Some(vec![2, 3]));
+    }
+
+    /// Both came back, and each took from the other what was pending there. The first lacks two
+    /// writes that the second had committed.
+    #[test]
+    fn of_those_that_all_came_back_who_has_committed_the_most_is_right() {
+        let all = [(1, true), (2, true), (3, true)];
+        let hole = (20, 8, Some(15));
+        let (partition, mut settled) = case(&all, [hole, (20, 9, Some(15)), hole]);
+        let mut counted = |writes: [Option<u64>; 3]| {
+            for (settled, writes) in settled.values_mut().zip(writes) {
+                settled.writes = writes;
+            }
+            judge(&partition, &settled, false).unwrap().behind
+        };
+        assert_eq!(counted([Some(16), Some(18), Some(16)]), [1, 3].map(NodeId));
+        assert_eq!(counted([Some(18), Some(16), Some(18)]), [NodeId(2)]);
+        assert_eq!(counted([Some(16), None, Some(16)]), [NodeId(2)], "who does not count may be");
     }
 
     #[test]

@@ -424,11 +424,13 @@ impl Case<'_> {
             ..self.partition.clone()
         };
         // Nor is it anybody's fault where more was written than can be told by its version: a key
-        // that was delegated meanwhile came home with one that was given out before.
+        // that was delegated meanwhile came home with one that was given out before. A learner that
+        // came back has not been told the sum over what was written before it came.
         let had_left = |node: &NodeId| {
             let resumed = self.partition.resumes.is_some();
-            self.partition.returned.iter().any(|it| it.node == *node && it.left)
-                || resumed && self.partition.learner() == Some(*node)
+            let back = self.partition.returned.iter().find(|it| it.node == *node);
+            let is_learner = self.partition.learner() == Some(*node);
+            back.is_some_and(|it| it.left) || is_learner && (resumed || back.is_some())
         };
         let behind = self.compared.iter().flat_map(|it| &it.behind).copied();
         let unequal = behind.filter(|node| !had_left(node)).collect();

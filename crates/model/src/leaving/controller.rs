@@ -203,7 +203,7 @@ impl Rules {
             let it = world.node(*node);
             let held = (it.store.newest(), it.store.committed);
             let trust = Trust::of(world.map.has_returned(*node));
-            Claim { node: *node, held, trust, base: it.base }
+            Claim { node: *node, held, trust, writes: None, base: it.base }
         };
         let claims: Vec<Claim> = chain.iter().map(claim).collect();
         let compared = compare(&claims, false);

@@ -33,6 +33,8 @@ pub(crate) struct Claim {
     /// The newest version that it holds, and all that it has committed.
     pub(crate) held: (u8, Bits),
     pub(crate) trust: Trust,
+    /// How many writes it has committed; `None` if it does not count.
+    pub(crate) writes: Option<u32>,
     /// What was certain when it came back, if it did.
     pub(crate) base: Option<u8>,
 }
@@ -47,10 +49,11 @@ pub(crate) fn compare(claims: &[Claim], first_is_right: bool) -> Option<(u8, Vec
         let trust = members.iter().map(|claim| claim.trust).max();
         let first = Reverse(first_of(members));
         if first_is_right {
-            return (trust, 0, None, 0, first);
+            return (trust, None, 0, None, 0, first);
         }
+        let writes = members.iter().filter_map(|claim| claim.writes).max();
         let base = members.iter().map(|claim| claim.base.unwrap_or(u8::MAX)).max();
-        (trust, *newest, base, members.len(), first)
+        (trust, writes, *newest, base, members.len(), first)
     };
     let (right, agree) = groups.iter().max_by_key(rank)?;
     if agree.iter().all(|claim| claim.trust == Trust::None) {

@@ -186,7 +186,9 @@ impl Returning {
             let it = state.node(*node);
             let returned = state.map.returned.get(usize::from(*node)).copied().flatten();
             let held = (it.store.newest(), it.store.committed);
-            Claim { node: *node, held, trust: Trust::of(returned), base: it.base }
+            let counts = !self.has(Mutant::UncountedWrites);
+            let writes = counts.then_some(it.store.committed.0.count_ones());
+            Claim { node: *node, held, trust: Trust::of(returned), writes, base: it.base }
         };
         let claims: Vec<Claim> = chain.iter().map(claim).collect();
         compare(&claims, self.has(ReturnBug::FirstIsRight))
@@ -231,7 +233,8 @@ impl Returning {
             }
         }
         let chain = state.map.chain.clone();
-        if state.map.open && chain.iter().all(|node| state.follows(*node)) {
+        let hears = state.map.open && !self.scope.late;
+        if hears && chain.iter().all(|node| state.follows(*node)) {
             let stable = everywhere(state);
             chain.iter().for_each(|node| state.node_mut(*node).store.stable = stable);
         }
@@ -292,9 +295,14 @@ fn holds_all(state: &Cluster, node: u8) -> bool {
     store.holds(&state.acknowledged, is_tail)
 }
 
-/// Each member resends what it has pending down the chain; then all that is recorded is committed.
+/// Each member has the others record what it has pending; then all that is recorded is committed.
 fn settle(state: &mut Cluster, chain: &[u8]) {
     let mut sent: BTreeMap<u8, u8> = BTreeMap::new();
+    for node in chain {
+        let store = &state.node(*node).store;
+        let pending = store.pending().into_iter();
+        pending.for_each(|it| _ = sent.entry(it).or_insert(store.write(it)));
+    }
     for node in chain {
         let store = &mut state.node_mut(*node).store;
         for (version, write) in &sent {
@@ -302,9 +310,7 @@ fn settle(state: &mut Cluster, chain: &[u8]) {
                 store.record(*version, *write);
             }
         }
-        let pending = store.pending();
-        sent.extend(pending.iter().map(|version| (*version, store.write(*version))));
-        pending.into_iter().for_each(|version| store.committed.insert(version));
+        store.pending().into_iter().for_each(|version| store.committed.insert(version));
     }
 }
 
@@ -329,7 +335,8 @@ impl Model for Returning {
             epoch: 1,
             opened: 1,
             open: true,
-            chain: nodes.clone().collect(),
+            // What favours the lower id does not favour the head.
+            chain: nodes.clone().rev().collect(),
             returned: [None; NODES_MAX],
             incarnations: [0, 1, 2],
         };

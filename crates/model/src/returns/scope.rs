@@ -34,6 +34,8 @@ pub struct ReturnScope {
     /// Whether silent members are taken out of the chain. A store of the incarnation that was the
     /// last is then not put back: there may be no other member.
     pub drops: bool,
+    /// Whether nobody hears while the chain is open what is committed everywhere.
+    pub late: bool,
 }
 
 impl From<Mutant> for ReturnBug {
@@ -53,9 +55,13 @@ const DISK: ReturnScope = ReturnScope {
     restores: 1,
     old_map: false,
     drops: false,
+    late: false,
 };
 
 const TWICE: ReturnScope = ReturnScope { name: "one disk put back twice", restores: 2, ..DISK };
+
+const LATE: ReturnScope =
+    ReturnScope { name: "a disk put back, and nobody knows what is certain", late: true, ..DISK };
 
 const ALONE: ReturnScope =
     ReturnScope { name: "a member alone put back", stops: 3, writes: 1, drops: true, ..DISK };
@@ -83,6 +89,7 @@ impl Bounds for ReturnScope {
             DISK,
             Self { name: "one disk of three put back", nodes: 3, writes: 1, ..DISK },
             TWICE,
+            LATE,
             ALONE,
             MAP,
         ]
@@ -92,6 +99,7 @@ impl Bounds for ReturnScope {
         match bug {
             ReturnBug::Mutant(Mutant::BelieveAnyMap) => MAP,
             ReturnBug::Mutant(Mutant::BelieveAnyPast) => ALONE,
+            ReturnBug::Mutant(Mutant::UncountedWrites) => LATE,
             ReturnBug::Mutant(_) | ReturnBug::ResumeAboveNewest | ReturnBug::FirstIsRight => DISK,
             ReturnBug::KeepOldPending => TWICE,
         }
@@ -100,10 +108,11 @@ impl Bounds for ReturnScope {
 
 impl ReturnBug {
     /// All of them.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::Mutant(Mutant::OpenUncompared),
         Self::Mutant(Mutant::BelieveAnyPast),
         Self::Mutant(Mutant::BelieveAnyMap),
+        Self::Mutant(Mutant::UncountedWrites),
         Self::KeepOldPending,
         Self::ResumeAboveNewest,
         Self::FirstIsRight,

@@ -87,7 +87,8 @@ impl Replica {
             Body::ChainCopied => Ok(()), // The node that gives the copy goes on with it.
             Body::ChainCopy(entries) => self.handle_copy(ctx, header, &entries),
             Body::ChainStable { history } => {
-                self.handle_stable(ctx, ChainStable::of(header).version, history)
+                let ChainStable { version, writes } = ChainStable::of(header);
+                self.handle_stable(ctx, version, (history, writes))
             }
             _ => Err(DropReason::NotFromMember),
         }

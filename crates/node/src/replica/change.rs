@@ -109,6 +109,7 @@ impl Replica {
             digest: self.digest.map(|digest| digest.0),
             collected: self.collected,
             base: self.base,
+            writes: self.history.writes(),
             delegated: self.delegations.any_present(),
         }
     }
@@ -128,6 +129,9 @@ impl Replica {
         self.recalls.clear();
         self.loans.reset();
         if self.member.partition.open {
+            if !self.member.is_learner() {
+                self.history.begin_count(self.member.is_head());
+            }
             self.settle_aside(ctx);
         }
         self.pending.let_all_go();
@@ -180,7 +184,7 @@ impl Replica {
         &mut self,
         ctx: &mut Context<'_, E>,
         stable: Version,
-        history: u64,
+        (history, writes): (u64, u64),
     ) -> Result<(), DropReason> {
         // Who has never seen that version cannot tell which of those below it are here. It came
         // back with less than it had, and is compared with the others before the chain opens; or it
@@ -190,11 +194,13 @@ impl Replica {
         }
         if !self.member.partition.open && self.pending.is_empty() {
             self.settled = true;
-            if self.member.is_learner() && self.caught_up {
-                // It has not seen all that was committed before it came.
+            if self.member.is_learner() && self.caught_up && self.base.is_none() {
+                // It has not seen all that was committed before it came. (One that came back since
+                // may lack more than that.)
                 self.history.adopt(stable, history);
             }
         }
+        self.history.hear_count(stable, history, writes);
         self.note_counters(ctx.engine);
         Ok(())
     }
@@ -208,9 +214,8 @@ impl Replica {
             }
         } else {
             self.settle(ctx);
-            if !self.settled {
-                self.say_offered(ctx);
-            }
+            // Also when it has settled: it may have been told so by somebody else than its head.
+            self.say_offered(ctx);
         }
         let (sessions, writes) = self.sessions();
         sessions.end_silent(ctx, &writes);
@@ -251,7 +256,8 @@ impl Replica {
         let sum = ChainStableBody { history: self.history.sum() }.to_bytes();
         for (place, member) in members.iter().enumerate().skip(1) {
             let mut header = self.member.message_header(ctx, place, Op::ChainStable);
-            ChainStable { version: self.history.stable() }.put(&mut header);
+            let writes = self.history.summed_writes().unwrap_or_default();
+            ChainStable { version: self.history.stable(), writes }.put(&mut header);
             self.send_to(ctx, *member, &header, &sum);
         }
     }

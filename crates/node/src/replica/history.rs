@@ -4,7 +4,8 @@
 //! number made of each version up to `stable`; versions come in any order, and a sum is the same in
 //! every order. Members whose sums differ have not committed the same: one came back with less than
 //! it had acknowledged. What is committed above `stable` is on record, so that a member that starts
-//! anew goes on with the same sum.
+//! anew goes on with the same sum. Which of two is the one with less, the number of their writes
+//! tells.
 
 use crate::engine::Engine;
 use crate::replica::notes::committed_name;
@@ -24,6 +25,8 @@ pub(crate) struct History {
     sum: u64,
     /// Versions on record that the sum has now: they go when that is on record.
     summed: Vec<Version>,
+    /// How many those up to `stable` are, if that is known.
+    writes: Option<u64>,
 }
 
 impl History {
@@ -40,6 +43,39 @@ impl History {
     /// 2^64.
     pub(crate) fn sum(&self) -> u64 {
         self.sum
+    }
+
+    /// How many writes the sum is made of, if that is known.
+    pub(crate) fn summed_writes(&self) -> Option<u64> {
+        self.writes
+    }
+
+    /// How many writes are committed, with those above `stable`, if that is known.
+    pub(crate) fn writes(&self) -> Option<u64> {
+        self.writes.map(|writes| writes + self.above.len() as u64)
+    }
+
+    /// Takes the number that was on record beside the sum.
+    pub(crate) fn restore_writes(&mut self, writes: u64) {
+        self.writes = Some(writes);
+    }
+
+    /// The chain opens, and its members hold the same. Where the number is not known it begins with
+    /// what the head says; whoever has the same sum will take that over. Nobody has to be told of
+    /// nothing.
+    pub(crate) fn begin_count(&mut self, is_head: bool) {
+        let is_empty = self.sum == 0 && self.above.is_empty();
+        if self.writes.is_none() && (is_head || is_empty) {
+            self.writes = Some(0);
+        }
+    }
+
+    /// The head says how many writes its sum is made of. Who has the same sum has the same writes.
+    pub(crate) fn hear_count(&mut self, stable: Version, sum: u64, writes: u64) {
+        let says = writes > 0 || sum == 0;
+        if says && (self.stable, self.sum) == (stable, sum) {
+            self.writes = Some(writes);
+        }
     }
 
     pub(crate) fn holds(&self, version: Version) -> bool {
@@ -78,6 +114,7 @@ impl History {
     pub(crate) fn unite(&mut self, other: &Self) {
         self.stable = self.stable.max(other.stable);
         self.sum = self.sum.wrapping_add(other.sum);
+        self.writes = self.writes.zip(other.writes).map(|(one, other)| one + other);
         self.above.extend(other.above.keys().map(|version| (*version, false)));
         let stable = self.stable;
         self.above.retain(|version, _| *version > stable);
@@ -99,6 +136,7 @@ impl History {
         self.stable = stable;
         for (version, recorded) in self.above.extract_if(..=stable, |_, _| true) {
             self.sum = self.sum.wrapping_add(mix(version.get()));
+            self.writes = self.writes.map(|writes| writes + 1);
             if recorded {
                 self.summed.push(version);
             }
@@ -114,9 +152,10 @@ impl History {
     }
 
     /// Takes over the sum over the versions up to `stable` from one who knows all of them.
+    /// [`hear_count`](Self::hear_count) follows.
     pub(crate) fn adopt(&mut self, stable: Version, sum: u64) {
         if self.stable == stable {
-            self.sum = sum;
+            (self.sum, self.writes) = (sum, None);
         }
     }
 }

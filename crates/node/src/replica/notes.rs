@@ -1,9 +1,9 @@
 //! What a replica keeps on record besides the values: its counters, its pending writes, the
 //! outcomes of its clients, the registrations and delegations of hot keys. Names begin with a
 //! letter each: `c`, `e` and a client that has said goodbye, `f` for how far outcomes were
-//! forgotten, `g` and the upload of a value that was replaced, `p` and a pending version, `q` and
-//! one that is set aside, `s` and a request id, `m` and a key, `t` and a key, `v` and a committed
-//! version.
+//! forgotten, `g` and the upload of a value that was replaced, `n` for how many writes are
+//! committed, `p` and a pending version, `q` and one that is set aside, `s` and a request id, `m`
+//! and a key, `t` and a key, `v` and a committed version.
 
 use wire::Version;
 

@@ -65,6 +65,7 @@ impl Replica {
                 let [version] = words(version)?;
                 self.history.restore(Version::new(version));
             }
+            (b'n', []) => self.remember_count(note)?,
             (b'p', _) => self.remember_pending(now, note, timers)?,
             (b'q', version) => {
                 let [version] = words(version)?;
@@ -109,6 +110,16 @@ impl Replica {
         Some(())
     }
 
+    /// Takes in how many writes the sum is made of, unless a build that does not count them has
+    /// gone on with the store.
+    fn remember_count(&mut self, note: &[u8]) -> Option<()> {
+        let [writes, last, sum] = words(note)?;
+        if (Version::new(last), sum) == (self.last_version, self.history.sum()) {
+            self.history.restore_writes(writes);
+        }
+        Some(())
+    }
+
     /// Keeps the partition's counters as a note, with the change that they count: an engine may
     /// keep what was not synced yet, and a version must not be given out twice.
     pub(crate) fn note_counters<E: Engine>(&mut self, engine: &mut E) {
@@ -124,6 +135,10 @@ impl Replica {
         }
         let note = note.get(..len).expect("as many as were written");
         engine.note(self.member.id(), b"c", Some(note));
+        if let Some(writes) = self.history.summed_writes() {
+            let words = [writes, last, sum].map(u64::to_be_bytes);
+            engine.note(self.member.id(), b"n", Some(words.as_flattened()));
+        }
         self.history.drop_summed(engine, self.member.partition.id);
     }
 }

@@ -154,8 +154,8 @@ impl World {
         if !before.open {
             let members = before.members().len() + usize::from(before.has_learner && whole);
             let held = |report: &NodeReport| {
-                let Settled { newest, history, digest, .. } = report.settled[0];
-                (newest, history, digest)
+                let Settled { newest, history, digest, writes, .. } = report.settled[0];
+                (newest, history, digest, writes)
             };
             let held: BTreeSet<_> = reports.iter().take(members).map(held).collect();
             assert_eq!(held.len(), 1, "members that have settled hold the same: {held:?}");

@@ -197,6 +197,20 @@ fn a_closed_head_waits_until_everybody_has_nothing_to_offer() {
 }
 
 #[test]
+fn who_was_told_by_somebody_else_that_it_has_settled_goes_on_saying_what_it_offers() {
+    let mut chain = Chain::early(2);
+    chain.next_epoch(false);
+    (0..2).for_each(|index| chain.end_sync(index));
+    assert!(!chain.take_wires(Op::ChainOffered).is_empty(), "its head has not heard it");
+    chain.forge((0, 1), Op::ChainStable, 0, &[&[0; 8]]);
+    for _ in 0..4 {
+        chain.pass(100 * MS);
+        chain.sync_all();
+    }
+    assert_eq!(chain.all_settled().len(), 2);
+}
+
+#[test]
 fn without_the_word_of_the_map_nothing_goes_before_it_is_on_disk() {
     let mut chain = Chain::early(2);
     chain.map.partitions[0].sends_early = false;

@@ -12,7 +12,7 @@ const MAX: u64 = u64::MAX;
 
 impl Chain {
     /// A message as this member of the chain would send it to that one.
-    fn forge(&mut self, (from, to): (u16, u16), op: Op, version: u64, parts: &[&[u8]]) {
+    pub(super) fn forge(&mut self, (from, to): (u16, u16), op: Op, version: u64, parts: &[&[u8]]) {
         let mut header = Header {
             client: 0,
             node: from,

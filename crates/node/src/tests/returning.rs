@@ -194,3 +194,96 @@ fn a_learner_catches_up_with_nobody_who_came_back_and_keeps_nobody_from_settling
     let outcomes = |node: usize| chain.nodes[node].engine().notes_named(ID, b's');
     assert_eq!((outcomes(0), outcomes(2)), (3, 3));
 }
+
+impl Chain {
+    /// What the first nodes say that they hold, once they have settled.
+    fn settled_of(&self, count: usize) -> Vec<Settled> {
+        self.nodes[..count].iter().map(|node| node.report(self.now).settled[0]).collect()
+    }
+
+    fn writes_of(&self, count: usize) -> Vec<Option<u64>> {
+        self.settled_of(count).iter().map(|settled| settled.writes).collect()
+    }
+}
+
+#[test]
+fn who_lacks_writes_has_fewer_although_it_knows_of_newer_ones() {
+    let mut chain = Chain::new(4);
+    chain.write_and_age_second();
+    chain.change(&[0, 1, 2, 3], false, false);
+    chain.restart_second_and_settle();
+    let newest: Vec<u64> = chain.settled_of(4).iter().map(|it| it.newest.get()).collect();
+    assert_eq!(newest, [3; 4]);
+    assert_eq!(chain.writes_of(4), [Some(3), Some(2), Some(3), Some(3)]);
+}
+
+#[test]
+fn members_count_their_writes_through_restarts_changes_and_copies() {
+    let mut chain = Chain::new(3);
+    for number in 0..3 {
+        chain.put(format!("k{number}").as_bytes(), b"v");
+    }
+    chain.run();
+    chain.reconfigure(&[0, 1], false, &[1, 0], false);
+    chain.put(b"a", b"1");
+    chain.run();
+    (0..2).for_each(|node| chain.restart(node));
+    // The third comes with nothing, and is told the number.
+    chain.reconfigure(&[1, 0], false, &[1, 0, 2], true);
+    chain.put(b"b", b"2");
+    chain.run();
+    chain.change(&[1, 0, 2], true, false);
+    chain.install();
+    chain.run();
+    assert_eq!(chain.writes_of(3), [Some(5); 3]);
+}
+
+#[test]
+fn a_number_that_an_older_build_has_gone_on_without_counts_for_nothing() {
+    let mut chain = Chain::new(2);
+    let number = |chain: &Chain| {
+        let mut found = None;
+        let read = |name: &[u8], note: &[u8]| {
+            if name == b"n" {
+                found = Some(note.to_vec());
+            }
+        };
+        chain.nodes[1].engine().notes(ID, read);
+        found.expect("it is on record")
+    };
+    chain.put(b"a", b"1");
+    chain.run();
+    let old = number(&chain);
+    chain.put(b"b", b"2");
+    chain.run();
+    chain.nodes[1].engine_mut().note(ID, b"n", Some(&old));
+    chain.change(&[0, 1], false, false);
+    chain.restart(1);
+    let begun = chain.nodes[1].report(chain.now).settled;
+    assert!(begun.iter().all(|it| it.writes.is_none()), "{begun:?}");
+    chain.install();
+    chain.run();
+    assert_eq!(chain.writes_of(2), [Some(2); 2], "it holds what its head does, and is told");
+}
+
+/// Else it would take the sum of the head for its own, and nobody would see what it lacks.
+#[test]
+fn a_learner_that_comes_back_is_not_told_what_its_sum_should_be() {
+    for restarts in [false, true] {
+        let mut chain = Chain::new(3);
+        chain.put(b"a", b"1");
+        chain.run();
+        chain.take_in_third();
+        chain.run();
+        assert!(chain.caught_up(2));
+        chain.change(&[0, 1, 2], true, false);
+        if restarts {
+            chain.restart(2);
+        }
+        chain.install();
+        chain.run();
+        let settled = chain.settled_of(3);
+        assert_eq!(settled[0].history == settled[2].history, !restarts);
+        assert_eq!(settled[2].base.is_some(), restarts);
+    }
+}

@@ -44,6 +44,13 @@ impl Draw {
         if self.0.chance(1, 4) {
             options.faults.spent_percent = 50;
             options.faults.power_cut_every = self.ms(&[1_000, 2_000]);
+        } else if self.0.chance(1, 3) {
+            // Some lose their end, and before they have heard from the others these restart, too.
+            options.faults.torn_percent = 60;
+            options.faults.crash_every = self.ms(&[200, 400]);
+            options.faults.power_cut_every = self.ms(&[200, 400]);
+            options.load.in_flight = options.load.in_flight.max(4);
+            options.load.think = self.ms(&[2, 5, 10]);
         }
     }
 

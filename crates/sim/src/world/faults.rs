@@ -172,9 +172,11 @@ impl World {
             Fault::Crash => self.crash_a_node(),
             Fault::PowerCut if self.spends() => self.start_all_anew_with_one_spent(),
             Fault::PowerCut => {
+                let all_up = self.all_nodes_are_up();
                 for node in 0..self.cast.nodes {
                     let harm = match self.harm() {
-                        Harm::Lost | Harm::Torn => Harm::None,
+                        Harm::Lost => Harm::None,
+                        Harm::Torn if !all_up => Harm::None,
                         harm => harm,
                     };
                     self.crash_for_a_while(Role::Node(node), harm);
@@ -229,7 +231,7 @@ impl World {
 
     fn crash_a_node(&mut self) {
         let node = self.any_node();
-        let all_up = (0..self.cast.nodes).all(|node| self.process(Role::Node(node)).is_up());
+        let all_up = self.all_nodes_are_up();
         let harm = match self.harm() {
             Harm::Torn if !all_up => Harm::None,
             harm => harm,
@@ -285,8 +287,11 @@ impl World {
     /// Whether the next power cut harms a store so that it has no version left to give.
     fn spends(&mut self) -> bool {
         let percent = self.options.faults.spent_percent;
-        let all_up = || (0..self.cast.nodes).all(|node| self.process(Role::Node(node)).is_up());
-        percent > 0 && all_up() && self.rng.chance(percent, 100)
+        percent > 0 && self.all_nodes_are_up() && self.rng.chance(percent, 100)
+    }
+
+    fn all_nodes_are_up(&self) -> bool {
+        (0..self.cast.nodes).all(|node| self.process(Role::Node(node)).is_up())
     }
 
     /// All nodes end at once and come back at once, so that nobody has been in a chain all the time

@@ -59,7 +59,7 @@ static HOP_FLAG: [Flag; 9] = [
     },
 ];
 
-pub(super) static HEADER: [Field; 42] = [
+pub(super) static HEADER: [Field; 43] = [
     Field { name: "magic", at: 0, size: 2, shown: Shown::Hex, when: &[], count: None, rest: None },
     Field {
         name: "version",
@@ -537,6 +537,24 @@ pub(super) static HEADER: [Field; 42] = [
         shown: Shown::Hex,
         when: &[When {
             ops: &[69, 70, 76, 77],
+            codes: &[],
+            codes_from: 0,
+            hop: 0x00,
+            hop_clear: 0x00,
+            flags: 0x00,
+            zero: &[],
+            delivered: None,
+        }],
+        count: None,
+        rest: None,
+    },
+    Field {
+        name: "writes",
+        at: 108,
+        size: 8,
+        shown: Shown::Number,
+        when: &[When {
+            ops: &[67],
             codes: &[],
             codes_from: 0,
             hop: 0x00,
