@@ -7,7 +7,7 @@ use cluster::Mutant;
 use std::ops::ControlFlow;
 
 /// Seeds of each profile in which a mutant is to be seen.
-pub const HUNT_SEEDS: u64 = 2_500;
+pub const HUNT_SEEDS: u64 = 5_000;
 
 /// A mutant that was seen.
 #[derive(Clone, Debug)]
