@@ -22,7 +22,7 @@ run: prerequisites ## Build Keyway and start a cluster on this machine (ARGS="..
 test: prerequisites-test ## Run every check and test (FUZZ_SECS=60 for each fuzz target)
 	cargo xtask test --fuzz-secs $(FUZZ_SECS)
 
-worlds: prerequisites ## Play worlds of every profile in the simulator, in an hour or so (SEEDS=1..5000)
+worlds: prerequisites ## Play worlds of every profile in the simulator, an hour (SEEDS=1..5000)
 	cargo run --profile worlds --locked --bin keyway -- sim --seeds $(SEEDS)
 
 bench: prerequisites-bench ## Measure; docs/performance.md says what the figures mean

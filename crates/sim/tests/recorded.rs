@@ -184,8 +184,9 @@ fn record() {
     std::fs::write(path(), before + &news.concat()).expect("a file of ours");
 }
 
-/// A byte of packets on record that said nothing, and the name that it has got since.
-const NAMED_SINCE: [(&str, &str); 1] = [("count 00", "based 00")];
+/// Bytes of packets on record that said nothing, and the names that they have got since.
+const NAMED_SINCE: [(&str, &str); 2] =
+    [("count 00", "based 00"), ("seq 0000000000000000", "writes 0000000000000000")];
 
 #[test]
 fn packets_on_record_are_understood_to_the_last_field() {
