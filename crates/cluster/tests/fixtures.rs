@@ -147,6 +147,7 @@ fn orders_and_reports_of_this_version_and_the_one_before_are_understood() {
         digest: Some(2),
         collected: Version::new(30),
         base: Some(Version::new(40)),
+        writes: Some(60),
         delegated: true,
     };
     let node = NodeReport {
