@@ -214,8 +214,11 @@ impl Replica {
             }
         } else {
             self.settle(ctx);
-            // Also when it has settled: it may have been told so by somebody else than its head.
-            self.say_offered(ctx);
+            // Its head tells that all has settled by the newest version. Another word for that was
+            // somebody else's.
+            if !self.settled || self.history.stable() < self.last_version {
+                self.say_offered(ctx);
+            }
         }
         let (sessions, writes) = self.sessions();
         sessions.end_silent(ctx, &writes);

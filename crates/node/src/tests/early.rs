@@ -199,10 +199,14 @@ fn a_closed_head_waits_until_everybody_has_nothing_to_offer() {
 #[test]
 fn who_was_told_by_somebody_else_that_it_has_settled_goes_on_saying_what_it_offers() {
     let mut chain = Chain::early(2);
+    chain.put(b"a", b"1");
+    chain.sync_all();
+    chain.put(b"a", b"2");
+    chain.sync_all();
     chain.next_epoch(false);
     (0..2).for_each(|index| chain.end_sync(index));
     assert!(!chain.take_wires(Op::ChainOffered).is_empty(), "its head has not heard it");
-    chain.forge((0, 1), Op::ChainStable, 0, &[&[0; 8]]);
+    chain.forge((0, 1), Op::ChainStable, 1, &[&[0; 8]]);
     for _ in 0..4 {
         chain.pass(100 * MS);
         chain.sync_all();
