@@ -18,11 +18,14 @@ mod codec;
 mod directory;
 mod due;
 mod failure;
+mod folded;
 mod notes;
 mod policy;
+mod records;
 #[cfg(test)]
 mod tests;
 mod tree;
+mod unfolded;
 mod whole;
 
 pub use apart::SyncJob;
@@ -40,9 +43,10 @@ use directory::{CACHE_BYTES, Memtables, StoreDirectory, Trees};
 use due::DueIndex;
 use fjall::{AbstractTree as _, Database, PersistMode};
 use machine::Instant;
-use node::engine::{Area, Engine, EngineError, Interval, KeyRef, Record, Written};
+use node::engine::{Area, Engine, EngineError, Interval, KeyRef, Record};
 use notes::Notes;
-use std::cell::{Cell, OnceCell, RefCell};
+use records::Records;
+use std::cell::{Cell, OnceCell};
 use std::collections::BTreeMap;
 use std::ops::{Bound, ControlFlow};
 use std::path::Path;
@@ -54,7 +58,7 @@ pub struct FjallEngine {
     store_id: StoreId,
     policy: SyncPolicy,
     memtables: Memtables,
-    records: Tree,
+    records: Records,
     due: DueIndex,
     notes: Notes,
     apart: Apart,
@@ -68,9 +72,6 @@ pub struct FjallEngine {
     unpersisted: bool,
     /// When it is to do so.
     persist_at: Option<Instant>,
-    /// The record that a node has looked at last to see what a write replaces, by its encoded key,
-    /// and its expiry if there is one: the engine is told to replace it next.
-    looked_at: RefCell<Option<(Vec<u8>, Option<u64>)>>,
     /// Partitions that are being cleared, and where to go on.
     clearing: BTreeMap<PartitionId, NextPiece>,
     /// The disk it lies on, if somebody watches it, and when it last said what it needs of that.
@@ -119,6 +120,7 @@ impl FjallEngine {
         (policy, memtables): (SyncPolicy, Memtables),
     ) -> Result<Self, StoreError> {
         let directory = StoreDirectory::open(dir, shard, fresh_id, memtables)?;
+        let memtables = directory.limit(memtables);
         let Trees { database, records, due, notes, turns } = directory.open_trees(policy)?;
         let (folded, turns) = (Tree::new(notes), Tree::new(turns));
         let opened = failure::caught(|| {
@@ -129,7 +131,7 @@ impl FjallEngine {
             store_id: directory.store_id(),
             policy,
             memtables,
-            records: Tree::new(records),
+            records: Records::new(Tree::new(records)),
             due: DueIndex::new(Tree::new(due)),
             notes,
             apart: Apart::default(),
@@ -139,7 +141,6 @@ impl FjallEngine {
             len_on_disk: len,
             unpersisted: false,
             persist_at: None,
-            looked_at: RefCell::new(None),
             clearing: BTreeMap::new(),
             disk: None,
             needs_at: Instant(0),
@@ -215,10 +216,7 @@ impl FjallEngine {
 
     /// The expiry of the record under an encoded key, which is about to change, if there is one.
     fn expiry_before(&self, at: &[u8]) -> Option<u64> {
-        match self.looked_at.take().filter(|(looked_at, _)| looked_at == at) {
-            Some((_, expiry_ms)) => expiry_ms,
-            None => self.with_record(at, |record| record.map(|record| record.expiry_ms)),
-        }
+        self.with_record(at, |record| record.map(|record| record.expiry_ms))
     }
 
     fn commit(&mut self) -> fjall::Result<()> {
@@ -229,15 +227,15 @@ impl FjallEngine {
     /// Writes all changes as one batch, and does so much for its being kept.
     fn write_batch(&mut self, mode: PersistMode) -> fjall::Result<()> {
         let mut batch = self.database.batch().durability(Some(mode));
-        self.records.move_changes(&mut batch);
+        self.records.tree_mut().move_changes(&mut batch);
         self.due.tree_mut().move_changes(&mut batch);
-        self.notes.move_changes(self.len, &mut batch)?;
+        self.notes.move_changes(self.len, &mut batch);
         self.len_on_disk = self.len;
         batch.commit()
     }
 
     fn is_changed(&self) -> bool {
-        self.records.is_changed() || self.due.tree().is_changed() || self.notes.is_changed()
+        self.records.tree().is_changed() || self.due.tree().is_changed() || self.notes.is_changed()
     }
 
     /// After a batch: has what is full flushed to tables, and what keeps a sealed journal.
@@ -247,15 +245,15 @@ impl FjallEngine {
     /// memory nor journals are bounded any more (fjall-rs/fjall#323). So nothing is ever full for
     /// more than a batch. And what was hardly written keeps sealed journals for long.
     fn rotate(&mut self) -> fjall::Result<()> {
-        let Memtables { records, small } = self.memtables;
+        let Memtables { records, turns: of_turns, small } = self.memtables;
         let flushes = |tree: &Tree| tree.on_disk().sealed_memtable_count() > 0;
         let is_kept = self.database.journal_count() > 1 && !self.trees().into_iter().any(flushes);
         let [folded, turns] = self.notes.trees_mut();
         let trees = [
-            (&mut self.records, records),
+            (self.records.tree_mut(), records),
             (self.due.tree_mut(), small),
             (folded, small),
-            (turns, small),
+            (turns, of_turns),
         ];
         for (tree, most) in trees {
             if is_kept || tree.on_disk().tree.active_memtable().size() > most {
@@ -267,7 +265,7 @@ impl FjallEngine {
 
     fn trees(&self) -> [&Tree; 4] {
         let [folded, turns] = self.notes.trees();
-        [&self.records, self.due.tree(), folded, turns]
+        [self.records.tree(), self.due.tree(), folded, turns]
     }
 
     fn remove_at(&mut self, at: &[u8], expiry_ms: u64) {
@@ -293,7 +291,7 @@ impl FjallEngine {
                     ControlFlow::Break(())
                 }
             };
-        self.ok(|| self.records.scan(start, end, direction, visit));
+        self.ok(|| self.records.tree().scan(start, end, direction, visit));
     }
 }
 
@@ -304,13 +302,6 @@ impl Engine for FjallEngine {
         self.with_record(&codec::record_key(key), with)
     }
 
-    fn written(&self, key: &KeyRef<'_>) -> Option<Written> {
-        let at = codec::record_key(key);
-        let found = self.with_record(&at, |it| it.map(|it| (Written::from(it), it.expiry_ms)));
-        self.looked_at.replace(Some((at, found.map(|(_, expiry_ms)| expiry_ms))));
-        found.map(|(written, _)| written)
-    }
-
     /// What the old record says about expiry counts, too.
     fn write(&mut self, key: &KeyRef<'_>, record: &Record<'_>) {
         let at = codec::record_key(key);
@@ -319,7 +310,7 @@ impl Engine for FjallEngine {
             self.len += 1;
         }
         self.due.reschedule(&at, before_ms.unwrap_or(0), record.expiry_ms);
-        self.records.put(&at, &codec::encode_record(record));
+        self.records.put(&at, codec::encode_record(record));
     }
 
     fn remove(&mut self, key: &KeyRef<'_>) {
@@ -390,7 +381,6 @@ impl Engine for FjallEngine {
 
     /// After a failure there is nothing more to clear; the next sync says so.
     fn clear_on(&mut self, area: &Area, at_most: usize) -> ControlFlow<()> {
-        self.looked_at.take();
         let mut flow = ControlFlow::Continue(());
         let cleared = self.attempt(|engine| {
             flow = engine.clear_piece(area, at_most)?;
@@ -442,25 +432,26 @@ impl Engine for FjallEngine {
     }
 
     fn see_backed(&mut self, key: &KeyRef<'_>) {
-        self.records.see_backed(&codec::record_key(key));
+        self.records.tree_mut().see_backed(&codec::record_key(key));
     }
 
     fn is_durable(&self, key: &KeyRef<'_>) -> bool {
         let at = codec::record_key(key);
-        !self.records.is_at_risk(&at) && !self.apart.has(&at)
+        !self.records.tree().is_at_risk(&at) && !self.apart.has(&at)
     }
 
     fn is_all_durable(&self) -> bool {
-        self.records.at_risk().next().is_none() && self.apart.has_no_records()
+        self.records.tree().at_risk().next().is_none() && self.apart.has_no_records()
     }
 
     fn store_id(&self) -> StoreId {
         self.store_id
     }
 
-    /// Values are on disk; in memory are the cache and what is not flushed yet.
+    /// Values are on disk; in memory are caches and what is not flushed yet.
     fn usage(&self) -> u64 {
-        CACHE_BYTES + self.database.write_buffer_size() + self.notes.usage()
+        let caches = CACHE_BYTES + self.records.usage();
+        caches + self.database.write_buffer_size() + self.notes.usage()
     }
 
     fn len(&self) -> usize {

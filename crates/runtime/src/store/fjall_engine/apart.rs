@@ -40,7 +40,7 @@ impl FjallEngine {
 
     pub(super) fn begin_apart(&mut self) -> Result<(), EngineError> {
         assert!(!self.apart.is_under_way, "there is one sync at a time");
-        let records = self.records.at_risk().cloned().collect();
+        let records = self.records.tree().at_risk().cloned().collect();
         self.attempt(|engine| engine.write_batch(PersistMode::Buffer))?;
         let database = self.database.clone();
         let job: SyncJob = Box::new(move || {

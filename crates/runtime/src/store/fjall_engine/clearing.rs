@@ -76,7 +76,7 @@ impl FjallEngine {
         let mut batch = self.database.batch().durability(Some(PersistMode::Buffer));
         for (at, expiry_ms) in records {
             // What is on disk under it then, and in the due index, is not what is seen here.
-            if self.records.is_changed_at(&at) {
+            if self.records.tree().is_changed_at(&at) {
                 self.remove_at(&at, expiry_ms);
                 continue;
             }
@@ -85,7 +85,7 @@ impl FjallEngine {
             self.due.remove_on_disk(&at, expiry_ms, &mut batch);
             self.records.remove_on_disk(at, &mut batch);
         }
-        self.notes.move_changes_of(partition, self.len_on_disk, &mut batch)?;
+        self.notes.move_changes_of(partition, self.len_on_disk, &mut batch);
         batch.commit()?;
         self.rotate()
     }

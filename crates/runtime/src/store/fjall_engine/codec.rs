@@ -182,23 +182,28 @@ pub(super) fn turn_slot(number: u64) -> [u8; 2] {
     u16::try_from(slot).expect("there are fewer").to_be_bytes()
 }
 
-/// The record of a turn, to which changes are to be added.
-pub(super) fn begin_turn(number: u64, oldest: u64, len: u64) -> Vec<u8> {
-    let mut bytes = vec![TURN_LAYOUT];
+/// The record of a turn with these numbers, as [`TurnRecord`] has them, and changes.
+pub(super) fn encode_turn<'a>(
+    (number, oldest, len): (u64, u64, u64),
+    changes: impl Iterator<Item = (&'a [u8], Option<&'a [u8]>)> + Clone,
+) -> Vec<u8> {
+    const EACH: usize = 2 + 4;
+    let sizes = changes.clone().map(|(key, note)| EACH + key.len() + note.map_or(0, <[u8]>::len));
+    let mut bytes = Vec::with_capacity(1 + 3 * 8 + sizes.sum::<usize>());
+    bytes.push(TURN_LAYOUT);
     for number in [number, oldest, len] {
         bytes.extend_from_slice(&number.to_be_bytes());
     }
+    for (key, note) in changes {
+        let key_len = u16::try_from(key.len()).expect("names of notes are shorter than keys");
+        let note_len = note.map_or(0, |note| note.len() + 1);
+        let note_len = u32::try_from(note_len).expect("notes are shorter than packets");
+        bytes.extend_from_slice(&key_len.to_be_bytes());
+        bytes.extend_from_slice(key);
+        bytes.extend_from_slice(&note_len.to_be_bytes());
+        bytes.extend_from_slice(note.unwrap_or(&[]));
+    }
     bytes
-}
-
-pub(super) fn add_to_turn(record: &mut Vec<u8>, key: &[u8], note: Option<&[u8]>) {
-    let key_len = u16::try_from(key.len()).expect("names of notes are shorter than keys");
-    let note_len = note.map_or(0, |note| note.len() + 1);
-    let note_len = u32::try_from(note_len).expect("notes are shorter than packets");
-    record.extend_from_slice(&key_len.to_be_bytes());
-    record.extend_from_slice(key);
-    record.extend_from_slice(&note_len.to_be_bytes());
-    record.extend_from_slice(note.unwrap_or(&[]));
 }
 
 pub(super) fn decode_turn(bytes: &[u8]) -> Option<TurnRecord<'_>> {

@@ -13,7 +13,9 @@ use super::{SyncPolicy, failure, whole};
 use crate::private;
 use crate::store::StoreError;
 use cluster::{NodeId, StoreId};
-use fjall::{AbstractTree as _, Database, Keyspace, KeyspaceCreateOptions, PersistMode};
+use fjall::{
+    AbstractTree as _, CompressionType, Database, Keyspace, KeyspaceCreateOptions, PersistMode,
+};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::fs::{File, TryLockError};
@@ -48,13 +50,18 @@ const JOURNALS_BYTES_MAX: u64 = 64 << 20;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Memtables {
     pub(super) records: u64,
-    /// Of all others: notes are short and short-lived, due entries small.
+    /// Records of turns: little of what is written of them is left when they are flushed.
+    pub(super) turns: u64,
+    /// Of all others: few notes are folded, and due entries are small.
     pub(super) small: u64,
 }
 
 impl Memtables {
-    pub(super) const USUAL: Self = Self { records: 16 << 20, small: 4 << 20 };
+    pub(super) const USUAL: Self = Self { records: 16 << 20, turns: 16 << 20, small: 4 << 20 };
 }
+
+/// How large memtables of turns become in stores whose `about.json` does not say it.
+const OLD_TURNS_MEMTABLE: u64 = 4 << 20;
 
 const RECORDS: &str = "records";
 const DUE: &str = "due";
@@ -91,6 +98,9 @@ struct About {
     /// Stores that were made before there was one have none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     checksum: Option<String>,
+    /// How large memtables of turns become, which fjall keeps to itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    turns_memtable: Option<u64>,
 }
 
 impl About {
@@ -110,6 +120,7 @@ struct AnyAbout {
 pub(super) struct StoreDirectory {
     path: PathBuf,
     store_id: StoreId,
+    turns_memtable: u64,
     lock: File,
 }
 
@@ -146,7 +157,8 @@ impl StoreDirectory {
         }
         // It is ours: an older version has let others read it.
         private::tighten_all(path).map_err(|source| StoreError::io(path, source))?;
-        Ok(Self { path: path.to_path_buf(), store_id: about.store, lock })
+        let turns_memtable = about.turns_memtable.unwrap_or(OLD_TURNS_MEMTABLE);
+        Ok(Self { path: path.to_path_buf(), store_id: about.store, turns_memtable, lock })
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -155,6 +167,12 @@ impl StoreDirectory {
 
     pub(super) fn store_id(&self) -> StoreId {
         self.store_id
+    }
+
+    /// How large memtables become in this store, if they may become so large. fjall must not find
+    /// one too large before the engine does.
+    pub(super) fn limit(&self, wanted: Memtables) -> Memtables {
+        Memtables { turns: wanted.turns.min(self.turns_memtable), ..wanted }
     }
 
     /// Opens the database, which has all its keyspaces since it was created.
@@ -244,7 +262,8 @@ fn create(
     }
     create_database(&unfinished.join("fjall"), memtables)
         .map_err(|error| store_error(path, error))?;
-    let about = About { format: FORMAT, store: fresh_id, shard, checksum: None };
+    let turns_memtable = Some(memtables.turns);
+    let about = About { format: FORMAT, store: fresh_id, shard, checksum: None, turns_memtable };
     let about = About { checksum: Some(about.sum()), ..about };
     let about = serde_json::to_vec_pretty(&about)
         .map_err(|why| StoreError::Encode { path: path.to_path_buf(), why })?;
@@ -289,13 +308,15 @@ fn open_database(path: &Path) -> fjall::Result<Database> {
         .max_cached_files(Some(OPEN_FILES_MAX))
         .worker_threads(WORKER_THREADS)
         .max_journaling_size(JOURNALS_BYTES_MAX)
+        // What a turn writes is small, and on the way of its answers.
+        .journal_compression(CompressionType::None)
         .open()
 }
 
 fn create_database(path: &Path, memtables: Memtables) -> fjall::Result<()> {
     let database = open_database(path)?;
-    let Memtables { records, small } = memtables;
-    let sizes = [(RECORDS, records), (DUE, small), (NOTES, small), (TURNS, small)];
+    let Memtables { records, turns, small } = memtables;
+    let sizes = [(RECORDS, records), (DUE, small), (NOTES, small), (TURNS, turns)];
     for (name, bytes) in sizes {
         database.keyspace(name, || KeyspaceCreateOptions::default().max_memtable_size(bytes))?;
     }

@@ -30,11 +30,11 @@ impl DueIndex {
             return;
         }
         if before_ms != 0 {
-            self.tree.remove(&codec::due_key(before_ms, at));
+            self.tree.remove(codec::due_key(before_ms, at));
         }
         if after_ms != 0 {
             let key = codec::due_key(after_ms, at);
-            self.tree.put(&key, &[]);
+            self.tree.put(&*key, []);
             if key < *self.floor.get_mut() {
                 self.floor.replace(key);
             }

@@ -9,16 +9,16 @@
 
 use super::codec::{self, TurnRecord};
 use super::directory::StoreDirectory;
+use super::folded::FoldedNotes;
 use super::tree::{Direction, Tree, merge};
+use super::unfolded::{NoteChange, Unfolded};
 use crate::store::StoreError;
 use cluster::PartitionId;
 use fjall::{OwnedWriteBatch, Slice};
-use hashbrown::HashMap;
 use std::collections::{BTreeMap, VecDeque};
-use std::hash::RandomState;
 use std::ops::ControlFlow;
 
-/// Records lie in a ring of so many slots, each over one that does not count any more.
+/// Records lie in a ring of so many slots, each where one was that does not count any more.
 pub(super) const RING: u64 = 1_024;
 
 /// What a change takes in memory besides key and value.
@@ -26,13 +26,11 @@ const CHANGE_BYTES: usize = 96;
 
 /// The tree of notes, and above it what was changed in turns that are not folded.
 pub(super) struct Notes {
-    folded: Tree,
+    folded: FoldedNotes,
     records: Tree,
-    /// By partition, and then by the key in the tree. Clients choose parts of keys, so the hash is
-    /// one that they cannot know; whoever visits them sorts them.
-    changed: BTreeMap<PartitionId, HashMap<Slice, Change, RandomState>>,
-    /// Keys whose change no record has yet.
-    unrecorded: Vec<(PartitionId, Slice)>,
+    changed: Unfolded,
+    /// Slots of changes that no record has yet.
+    unrecorded: Vec<usize>,
     /// Turns whose records count, the oldest first.
     turns: VecDeque<Turn>,
     /// Bytes of these in memory, and from how many on they are folded.
@@ -42,18 +40,11 @@ pub(super) struct Notes {
     next: u64,
 }
 
-/// What became of a note last.
-struct Change {
-    /// `None` if it was removed.
-    value: Option<Slice>,
-    /// The turn that has it on record.
-    turn: Option<u64>,
-}
-
 /// A turn on record.
 struct Turn {
     number: u64,
-    keys: Vec<(PartitionId, Slice)>,
+    /// Slots of its changes.
+    slots: Vec<usize>,
     bytes: usize,
 }
 
@@ -78,9 +69,9 @@ impl Notes {
         let newest = found.values().next_back().and_then(|bytes| codec::decode_turn(bytes));
         let newest = newest.map(|TurnRecord { number, oldest, len, .. }| (number, oldest, len));
         let mut notes = Self {
-            folded,
+            folded: FoldedNotes::open(folded).map_err(|error| directory.error(error))?,
             records,
-            changed: BTreeMap::new(),
+            changed: Unfolded::default(),
             unrecorded: Vec::new(),
             turns: VecDeque::new(),
             bytes: 0,
@@ -99,35 +90,31 @@ impl Notes {
     fn replay(&mut self, record: &TurnRecord<'_>) {
         for (key, value) in &record.changes {
             let Some(partition) = codec::note_partition(key) else { continue };
-            self.change(partition, (*key).into(), value.map(Slice::from));
+            self.change(partition, codec::note_name(key), value.map(Slice::from));
         }
-        let keys = std::mem::take(&mut self.unrecorded);
-        self.count(record.number, keys, |_, _| {});
+        let slots = std::mem::take(&mut self.unrecorded);
+        self.count(record.number, slots);
     }
 
     pub(super) fn put(&mut self, partition: PartitionId, name: &[u8], note: &[u8]) {
-        self.change(partition, codec::note_key(partition, name).into(), Some(note.into()));
+        self.change(partition, name, Some(note.into()));
     }
 
     pub(super) fn remove(&mut self, partition: PartitionId, name: &[u8]) {
-        self.change(partition, codec::note_key(partition, name).into(), None);
+        self.change(partition, name, None);
     }
 
-    fn change(&mut self, partition: PartitionId, key: Slice, value: Option<Slice>) {
-        let of_partition = self.changed.entry(partition).or_default();
-        let before = of_partition.insert(key.clone(), Change { value, turn: None });
-        if before.is_none_or(|before| before.turn.is_some()) {
-            self.unrecorded.push((partition, key));
-        }
+    fn change(&mut self, partition: PartitionId, name: &[u8], note: Option<Slice>) {
+        self.unrecorded.extend(self.changed.change(partition, name, note));
     }
 
     pub(super) fn is_changed(&self) -> bool {
         !self.unrecorded.is_empty()
     }
 
-    /// Bytes of memory that turns take which are not folded.
+    /// Bytes of memory that turns take which are not folded, and the keys of what is.
     pub(super) fn usage(&self) -> u64 {
-        self.bytes as u64
+        self.bytes as u64 + self.folded.usage()
     }
 
     /// Visits the notes of a partition in the order of their names, from this one on, until told to
@@ -140,25 +127,18 @@ impl Notes {
     ) -> fjall::Result<()> {
         let (start, end) = codec::notes_of(partition, from);
         let range = (start.as_ref().map(Vec::as_slice), end.as_ref().map(Vec::as_slice));
-        let folded = self.folded.on_disk().range::<&[u8], _>(range);
-        let changed = self.changed.get(&partition).into_iter().flatten();
-        let changed = changed.map(|(key, change)| (key, &change.value));
-        let mut changed: Vec<_> =
-            changed.filter(|(key, _)| codec::note_name(key) >= from).collect();
-        changed.sort_unstable_by_key(|(key, _)| *key);
+        let folded = self.folded.tree().on_disk().range::<&[u8], _>(range);
+        let changed = self.changed.of_partition(partition, from);
+        let changed = changed.into_iter().map(|NoteChange { key, note, .. }| (key, note));
         let visit = |at: &[u8], note: &[u8]| visit(codec::note_name(at), note);
-        merge(folded, changed.into_iter(), Direction::Forward, visit)
+        merge(folded, changed, Direction::Forward, visit)
     }
 
     /// Makes what was changed part of the batch, as the record of a turn that also says how many
     /// keys there are.
-    pub(super) fn move_changes(
-        &mut self,
-        len: u64,
-        batch: &mut OwnedWriteBatch,
-    ) -> fjall::Result<()> {
-        let keys = std::mem::take(&mut self.unrecorded);
-        self.record(keys, len, batch)
+    pub(super) fn move_changes(&mut self, len: u64, batch: &mut OwnedWriteBatch) {
+        let slots = std::mem::take(&mut self.unrecorded);
+        self.record(slots, len, batch);
     }
 
     /// The same with nothing but what was changed of a partition.
@@ -167,88 +147,62 @@ impl Notes {
         partition: PartitionId,
         len: u64,
         batch: &mut OwnedWriteBatch,
-    ) -> fjall::Result<()> {
-        let keys = self.unrecorded.extract_if(.., |(of, _)| *of == partition).collect();
-        self.record(keys, len, batch)
+    ) {
+        let Self { unrecorded, changed, .. } = self;
+        let slots = unrecorded.extract_if(.., |slot| changed.get(*slot).partition == partition);
+        let slots = slots.collect();
+        self.record(slots, len, batch);
     }
 
-    fn record(
-        &mut self,
-        keys: Vec<(PartitionId, Slice)>,
-        len: u64,
-        batch: &mut OwnedWriteBatch,
-    ) -> fjall::Result<()> {
+    fn record(&mut self, slots: Vec<usize>, len: u64, batch: &mut OwnedWriteBatch) {
         let number = self.next;
         self.next += 1;
         while self.turns.len() as u64 >= RING - 1 || self.bytes > self.fold_from {
-            self.fold()?;
+            self.fold();
         }
         let oldest = self.turns.front().map_or(number, |turn| turn.number);
-        let mut record = codec::begin_turn(number, oldest, len);
-        self.count(number, keys, |key, note| codec::add_to_turn(&mut record, key, note));
-        self.records.put(&codec::turn_slot(number), &record);
+        let changes = slots.iter().map(|slot| self.changed.get(*slot));
+        let changes = changes.map(|change| (&*change.key, change.note.as_deref()));
+        let record = codec::encode_turn((number, oldest, len), changes);
+        self.count(number, slots);
+        self.records.put(codec::turn_slot(number), record);
         self.records.move_changes(batch);
-        self.folded.move_changes(batch);
-        Ok(())
+        self.folded.tree_mut().move_changes(batch);
     }
 
-    /// These changes are on record as this turn; each is visited.
-    fn count(
-        &mut self,
-        number: u64,
-        keys: Vec<(PartitionId, Slice)>,
-        mut visit: impl FnMut(&[u8], Option<&[u8]>),
-    ) {
+    /// These changes are on record as this turn.
+    fn count(&mut self, number: u64, slots: Vec<usize>) {
         let mut bytes = 0;
-        for (partition, key) in &keys {
-            let of_partition = self.changed.get_mut(partition);
-            let change = of_partition.and_then(|it| it.get_mut(key)).expect("it was changed");
-            change.turn = Some(number);
-            visit(key, change.value.as_deref());
-            bytes += CHANGE_BYTES + key.len() + change.value.as_ref().map_or(0, |it| it.len());
+        for slot in &slots {
+            self.changed.record(*slot, number);
+            let NoteChange { key, note, .. } = self.changed.get(*slot);
+            bytes += CHANGE_BYTES + key.len() + note.as_ref().map_or(0, |it| it.len());
         }
         self.bytes += bytes;
-        self.turns.push_back(Turn { number, keys, bytes });
+        self.turns.push_back(Turn { number, slots, bytes });
     }
 
-    /// Takes the oldest turn to the tree. A note that came and went since is not there.
-    fn fold(&mut self) -> fjall::Result<()> {
-        let Some(Turn { number, keys, bytes }) = self.turns.pop_front() else { return Ok(()) };
+    /// Takes the oldest turn to the tree, and its record from the ring: what is flushed to tables
+    /// later is what counts then. A note that came and went since is not in the tree.
+    fn fold(&mut self) {
+        let Some(Turn { number, slots, bytes }) = self.turns.pop_front() else { return };
         self.bytes -= bytes;
-        for (partition, key) in keys {
-            let Some(value) = self.take_if_of(number, partition, &key) else { continue };
-            match value {
-                Some(value) => self.folded.put(&key, &value),
-                None if self.folded.on_disk().contains_key(&key)? => self.folded.remove(&key),
-                None => {}
+        for slot in slots {
+            let Some(change) = self.changed.take_if_of(number, slot) else { continue };
+            match change.note {
+                Some(note) => self.folded.put(change.key, note),
+                None => self.folded.remove(change.key),
             }
         }
-        Ok(())
-    }
-
-    /// Takes a change that has not changed again since this turn.
-    fn take_if_of(
-        &mut self,
-        turn: u64,
-        partition: PartitionId,
-        key: &Slice,
-    ) -> Option<Option<Slice>> {
-        let of_partition = self.changed.get_mut(&partition)?;
-        let change = of_partition.get(key).filter(|change| change.turn == Some(turn))?;
-        let value = change.value.clone();
-        of_partition.remove(key);
-        if of_partition.is_empty() {
-            self.changed.remove(&partition);
-        }
-        Some(value)
+        self.records.remove(codec::turn_slot(number));
     }
 
     /// Its trees on disk.
     pub(super) fn trees(&self) -> [&Tree; 2] {
-        [&self.folded, &self.records]
+        [self.folded.tree(), &self.records]
     }
 
     pub(super) fn trees_mut(&mut self) -> [&mut Tree; 2] {
-        [&mut self.folded, &mut self.records]
+        [self.folded.tree_mut(), &mut self.records]
     }
 }

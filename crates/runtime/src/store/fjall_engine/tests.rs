@@ -6,6 +6,7 @@ mod crash;
 mod damage;
 mod due;
 mod notes;
+mod records;
 mod space;
 
 use super::*;
@@ -22,7 +23,7 @@ fn open(dir: &Path) -> FjallEngine {
 
 /// With memtables that are soon full.
 fn open_small(dir: &Path, bytes: u64, policy: SyncPolicy) -> FjallEngine {
-    let memtables = Memtables { records: bytes, small: bytes };
+    let memtables = Memtables { records: bytes, turns: bytes, small: bytes };
     FjallEngine::open_with(dir, SHARD, StoreId(7), (policy, memtables)).unwrap()
 }
 
@@ -79,7 +80,7 @@ fn does_what_every_engine_must_while_memtables_are_flushed() {
         batch.iter().for_each(|step| model.step(&mut engine, step));
         engine.sync().unwrap();
     }
-    assert!(engine.records.table_count() > 0, "something was flushed");
+    assert!(engine.records.tree().table_count() > 0, "something was flushed");
     model.check(&engine, &steps);
     drop(engine);
     model.check(&open(dir.path()), &steps);
@@ -197,7 +198,7 @@ fn a_failed_read_makes_every_later_sync_fail() {
         keyhash: 5,
         key: b"key",
     };
-    engine.records.put(&codec::record_key(&key), b"no record");
+    engine.records.put(&codec::record_key(&key), b"no record".to_vec());
     assert!(engine.read(&key, |record| record.is_none()));
     let store = engine.directory.path().display();
     let failed = Err(EngineError(format!("{store}: a record cannot be decoded")));

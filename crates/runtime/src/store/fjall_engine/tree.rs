@@ -44,14 +44,17 @@ impl Tree {
         }
     }
 
-    pub(super) fn put(&mut self, key: &[u8], value: &[u8]) {
-        self.backed.remove(key);
-        self.changed.insert(key.into(), Some(value.into()));
+    pub(super) fn put(&mut self, key: impl Into<Slice>, value: impl Into<Slice>) {
+        self.change(key.into(), Some(value.into()));
     }
 
-    pub(super) fn remove(&mut self, key: &[u8]) {
-        self.backed.remove(key);
-        self.changed.insert(key.into(), None);
+    pub(super) fn remove(&mut self, key: impl Into<Slice>) {
+        self.change(key.into(), None);
+    }
+
+    fn change(&mut self, key: Slice, value: Option<Slice>) {
+        self.backed.remove(&key);
+        self.changed.insert(key, value);
     }
 
     /// A crash does not take back the change of this key, if there is one.
@@ -86,7 +89,7 @@ impl Tree {
     }
 
     /// Makes the batch remove what is on disk under a key that is not changed.
-    pub(super) fn remove_on_disk(&mut self, key: Vec<u8>, batch: &mut OwnedWriteBatch) {
+    pub(super) fn remove_on_disk(&mut self, key: impl Into<Slice>, batch: &mut OwnedWriteBatch) {
         self.add_to(batch, [(key.into(), None)]);
     }
 
