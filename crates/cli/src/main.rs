@@ -19,12 +19,7 @@ use clap::Parser;
 use console::exit::Failure;
 use console::note;
 use console::{answer, out};
-use mimalloc::MiMalloc;
 use std::process::ExitCode;
-
-/// A durable write takes some thirty pieces of memory at each node, and gives them back soon after.
-#[global_allocator]
-static ALLOCATOR: MiMalloc = MiMalloc;
 
 fn main() -> ExitCode {
     let cli = match cli::Cli::try_parse() {

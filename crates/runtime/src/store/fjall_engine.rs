@@ -120,7 +120,6 @@ impl FjallEngine {
         (policy, memtables): (SyncPolicy, Memtables),
     ) -> Result<Self, StoreError> {
         let directory = StoreDirectory::open(dir, shard, fresh_id, memtables)?;
-        let memtables = directory.limit(memtables);
         let Trees { database, records, due, notes, turns } = directory.open_trees(policy)?;
         let (folded, turns) = (Tree::new(notes), Tree::new(turns));
         let opened = failure::caught(|| {
@@ -245,7 +244,7 @@ impl FjallEngine {
     /// memory nor journals are bounded any more (fjall-rs/fjall#323). So nothing is ever full for
     /// more than a batch. And what was hardly written keeps sealed journals for long.
     fn rotate(&mut self) -> fjall::Result<()> {
-        let Memtables { records, turns: of_turns, small } = self.memtables;
+        let Memtables { records, small } = self.memtables;
         let flushes = |tree: &Tree| tree.on_disk().sealed_memtable_count() > 0;
         let is_kept = self.database.journal_count() > 1 && !self.trees().into_iter().any(flushes);
         let [folded, turns] = self.notes.trees_mut();
@@ -253,7 +252,7 @@ impl FjallEngine {
             (self.records.tree_mut(), records),
             (self.due.tree_mut(), small),
             (folded, small),
-            (turns, of_turns),
+            (turns, small),
         ];
         for (tree, most) in trees {
             if is_kept || tree.on_disk().tree.active_memtable().size() > most {

@@ -50,18 +50,13 @@ const JOURNALS_BYTES_MAX: u64 = 64 << 20;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Memtables {
     pub(super) records: u64,
-    /// Records of turns: little of what is written of them is left when they are flushed.
-    pub(super) turns: u64,
-    /// Of all others: few notes are folded, and due entries are small.
+    /// Of all others: notes are short and short-lived, due entries small.
     pub(super) small: u64,
 }
 
 impl Memtables {
-    pub(super) const USUAL: Self = Self { records: 16 << 20, turns: 16 << 20, small: 4 << 20 };
+    pub(super) const USUAL: Self = Self { records: 16 << 20, small: 4 << 20 };
 }
-
-/// How large memtables of turns become in stores whose `about.json` does not say it.
-const OLD_TURNS_MEMTABLE: u64 = 4 << 20;
 
 const RECORDS: &str = "records";
 const DUE: &str = "due";
@@ -98,9 +93,6 @@ struct About {
     /// Stores that were made before there was one have none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     checksum: Option<String>,
-    /// How large memtables of turns become, which fjall keeps to itself.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    turns_memtable: Option<u64>,
 }
 
 impl About {
@@ -120,7 +112,6 @@ struct AnyAbout {
 pub(super) struct StoreDirectory {
     path: PathBuf,
     store_id: StoreId,
-    turns_memtable: u64,
     lock: File,
 }
 
@@ -157,8 +148,7 @@ impl StoreDirectory {
         }
         // It is ours: an older version has let others read it.
         private::tighten_all(path).map_err(|source| StoreError::io(path, source))?;
-        let turns_memtable = about.turns_memtable.unwrap_or(OLD_TURNS_MEMTABLE);
-        Ok(Self { path: path.to_path_buf(), store_id: about.store, turns_memtable, lock })
+        Ok(Self { path: path.to_path_buf(), store_id: about.store, lock })
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -167,12 +157,6 @@ impl StoreDirectory {
 
     pub(super) fn store_id(&self) -> StoreId {
         self.store_id
-    }
-
-    /// How large memtables become in this store, if they may become so large. fjall must not find
-    /// one too large before the engine does.
-    pub(super) fn limit(&self, wanted: Memtables) -> Memtables {
-        Memtables { turns: wanted.turns.min(self.turns_memtable), ..wanted }
     }
 
     /// Opens the database, which has all its keyspaces since it was created.
@@ -262,8 +246,7 @@ fn create(
     }
     create_database(&unfinished.join("fjall"), memtables)
         .map_err(|error| store_error(path, error))?;
-    let turns_memtable = Some(memtables.turns);
-    let about = About { format: FORMAT, store: fresh_id, shard, checksum: None, turns_memtable };
+    let about = About { format: FORMAT, store: fresh_id, shard, checksum: None };
     let about = About { checksum: Some(about.sum()), ..about };
     let about = serde_json::to_vec_pretty(&about)
         .map_err(|why| StoreError::Encode { path: path.to_path_buf(), why })?;
@@ -315,8 +298,8 @@ fn open_database(path: &Path) -> fjall::Result<Database> {
 
 fn create_database(path: &Path, memtables: Memtables) -> fjall::Result<()> {
     let database = open_database(path)?;
-    let Memtables { records, turns, small } = memtables;
-    let sizes = [(RECORDS, records), (DUE, small), (NOTES, small), (TURNS, turns)];
+    let Memtables { records, small } = memtables;
+    let sizes = [(RECORDS, records), (DUE, small), (NOTES, small), (TURNS, small)];
     for (name, bytes) in sizes {
         database.keyspace(name, || KeyspaceCreateOptions::default().max_memtable_size(bytes))?;
     }

@@ -20,13 +20,13 @@ pub(super) struct FoldedNotes {
 }
 
 impl FoldedNotes {
-    /// Goes through all keys of the tree.
+    /// Goes through all keys of the tree, to the first that cannot be read: of what is damaged
+    /// fjall may say so for ever.
     pub(super) fn open(tree: Tree) -> fjall::Result<Self> {
+        let keys = tree.on_disk().iter().map(fjall::Guard::key);
+        let keys = keys.collect::<fjall::Result<Vec<_>>>()?;
         let mut notes = Self { tree, keys: HashSet::default(), bytes: 0 };
-        let keys: Vec<_> = notes.tree.on_disk().iter().map(fjall::Guard::key).collect();
-        for key in keys {
-            notes.note(&key?);
-        }
+        keys.iter().for_each(|key| notes.note(key));
         Ok(notes)
     }
 

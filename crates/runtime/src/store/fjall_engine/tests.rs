@@ -23,7 +23,7 @@ fn open(dir: &Path) -> FjallEngine {
 
 /// With memtables that are soon full.
 fn open_small(dir: &Path, bytes: u64, policy: SyncPolicy) -> FjallEngine {
-    let memtables = Memtables { records: bytes, turns: bytes, small: bytes };
+    let memtables = Memtables { records: bytes, small: bytes };
     FjallEngine::open_with(dir, SHARD, StoreId(7), (policy, memtables)).unwrap()
 }
 

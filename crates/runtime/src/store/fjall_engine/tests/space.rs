@@ -1,7 +1,7 @@
 //! What a store takes of its disk and of memory: whatever is written and removed, that comes to
 //! rest.
 
-use super::{open, open_small};
+use super::open_small;
 use crate::clock::Clock;
 use crate::store::fjall_engine::tree::Tree;
 use crate::store::fjall_engine::{FjallEngine, Memtables, SyncPolicy};
@@ -86,21 +86,6 @@ fn journals_come_to_rest_whatever_is_overwritten() {
     // The journal is made 64 MiB long, and may be as much longer as memtables take.
     let bound = (64 << 20) + 8 * Memtables::USUAL.small;
     assert!(used < bound, "{used} bytes for 3 MB");
-}
-
-/// fjall asks its thread to flush a memtable with every batch from its own bound on. An engine that
-/// waits for a higher one would fill the queue of that thread.
-#[test]
-fn a_store_of_an_older_build_keeps_its_smaller_memtables() {
-    let dir = tempfile::tempdir().unwrap();
-    drop(open_small(dir.path(), SMALL, SyncPolicy::Never));
-    assert_eq!(open(dir.path()).memtables.turns, SMALL);
-    let about = dir.path().join("store/about.json");
-    let mut said: serde_json::Value =
-        serde_json::from_slice(&std::fs::read(&about).unwrap()).unwrap();
-    assert!(said.as_object_mut().unwrap().remove("turns_memtable").is_some());
-    std::fs::write(&about, said.to_string()).unwrap();
-    assert_eq!(open(dir.path()).memtables.turns, 4 << 20);
 }
 
 /// Whoever removes what he has just written, always further on, as a queue does: the tables of each
