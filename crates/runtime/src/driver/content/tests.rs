@@ -149,7 +149,7 @@ fn a_device_follows_and_is_given_back_empty() {
     agent.install(&order);
     device.becomes(&agent, "prefixes", |has, it| has.entries.len() == 3 && it.report.pending == 0);
     let watch = agent.watch();
-    watch.heard(CacheId(1), Clock::new().now() + Duration::from_secs(1));
+    watch.heard(CacheId(1), Clock::new().now() + Duration::from_secs(3));
     (0..3).for_each(|bits| watch.changed(CacheId(1), &rule(bits)));
     device.becomes(&agent, "rules", |has, it| has.entries.len() == 6 && it.report.rules == 3);
     device.becomes(&agent, "silent caches have none", |has, _| has.entries.len() == 3);
@@ -167,7 +167,7 @@ fn a_device_that_can_takes_the_rules_of_a_silent_cache_out_at_once_and_in_the_en
     order.caches = vec![cluster::CacheSpec { id: CacheId(1), endpoint, shards: 1 }];
     agent.install(&order);
     let watch = agent.watch();
-    watch.heard(CacheId(1), Clock::new().now() + Duration::from_secs(1));
+    watch.heard(CacheId(1), Clock::new().now() + Duration::from_secs(3));
     (0..7).for_each(|bits| watch.changed(CacheId(1), &rule(bits)));
     device.becomes(&agent, "rules", |has, it| has.entries.len() == 10 && it.report.rules == 7);
     device.becomes(&agent, "they go", |has, it| has.entries.len() == 3 && it.report.rules == 0);
