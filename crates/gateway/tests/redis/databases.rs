@@ -4,6 +4,7 @@ use crate::raw::{CLUSTER, Raw, command, database, options};
 use cluster::{HotPolicy, KeyspaceKind};
 use controller::KeyspaceSpec;
 use gateway::Gateway;
+use std::time::{Duration, Instant};
 
 /// A gateway with two keyspaces of its own beside that of the others, as databases 1 and 7.
 fn start(one: &str, seven: &str) -> Gateway {
@@ -22,7 +23,14 @@ fn start(one: &str, seven: &str) -> Gateway {
     let mut options = options();
     options.databases.extend([database(7, seven), database(1, one)]);
     options.databases[2].replicas = Some(2);
-    Gateway::start(options).unwrap()
+    // The switch hears of a new keyspace in a moment.
+    let began = Instant::now();
+    loop {
+        match Gateway::start(options.clone()) {
+            Ok(gateway) => return gateway,
+            Err(why) => assert!(began.elapsed() < Duration::from_secs(10), "{why}"),
+        }
+    }
 }
 
 #[test]
