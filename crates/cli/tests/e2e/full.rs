@@ -191,7 +191,7 @@ impl SmallDisk {
     fn come_to_rest(&self) {
         let (mut free, mut alike) = (self.free(), 0);
         while alike < 5 {
-            std::thread::sleep(Duration::from_millis(100));
+            std::thread::park_timeout(Duration::from_millis(100));
             alike = if self.free() == free { alike + 1 } else { 0 };
             free = self.free();
         }
