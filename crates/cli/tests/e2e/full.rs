@@ -190,11 +190,15 @@ impl SmallDisk {
     /// Waits until nobody has written to it for a while.
     fn come_to_rest(&self) {
         let (mut free, mut alike) = (self.free(), 0);
-        while alike < 5 {
+        for _ in 0..RUNS_MAX {
             std::thread::park_timeout(Duration::from_millis(100));
             alike = if self.free() == free { alike + 1 } else { 0 };
+            if alike == 5 {
+                return;
+            }
             free = self.free();
         }
+        panic!("somebody writes all the time");
     }
 
     /// Writes a file of so many bytes, or as many as there is room for.
