@@ -442,6 +442,7 @@ _Static_assert(__builtin_offsetof(struct kw_header, count) == 119, "as in Rust")
 #define KW_WRITES_AT	108
 #define KW_ROOM_AT	119
 #define KW_BASED_AT	119
+#define KW_ANEW_AT	119
 
 /* Element 0 of a keyspace's table: how to find a row. Bucket (hi(match) - first_hi) >> shift, at most the last of `buckets`, says in which rows to search; the rows begin at element `rows_at`. */
 struct kw_space {

@@ -251,6 +251,9 @@ local HEADER = {
   { name = "based", at = 119, size = 1, shown = "number",
     when = { { ops = { [0x40] = true, [0x51] = true } }, },
     doc = "CHAIN_OFFER, and CHAIN_WRITE while the chain is closed, at the place of `count`: 1 if all that the write was computed from is committed at a sender." },
+  { name = "anew", at = 119, size = 1, shown = "number",
+    when = { { ops = { [0x49] = true } }, },
+    doc = "DELEGATION_FOUND, at the place of `count`: 1 if this incarnation of the node was given no order older than the delegation." },
 }
 
 local FORMS = {

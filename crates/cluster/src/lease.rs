@@ -52,13 +52,14 @@ impl Lease {
 pub struct Tenure {
     incarnation: Incarnation,
     until: Instant,
+    length: Duration,
 }
 
 impl Tenure {
     /// None yet, for a member in this incarnation.
     #[must_use]
     pub fn new(incarnation: Incarnation) -> Self {
-        Self { incarnation, until: Instant::default() }
+        Self { incarnation, until: Instant::default(), length: Duration::ZERO }
     }
 
     /// Which incarnation this is.
@@ -72,7 +73,8 @@ impl Tenure {
     pub fn renew(&mut self, cluster: Option<ClusterId>, installed: Revision, lease: &Lease) {
         let ours = cluster.is_none_or(|cluster| cluster == lease.cluster);
         if ours && lease.incarnation == self.incarnation && lease.revision <= installed {
-            self.until = self.until.max(lease.from + Duration::from_millis(lease.duration_ms));
+            self.length = Duration::from_millis(lease.duration_ms);
+            self.until = self.until.max(lease.from + self.length);
         }
     }
 
@@ -80,6 +82,12 @@ impl Tenure {
     #[must_use]
     pub fn until(&self) -> Instant {
         self.until
+    }
+
+    /// How long the newest one lasts; zero before the first.
+    #[must_use]
+    pub fn length(&self) -> Duration {
+        self.length
     }
 
     /// Whether the member may serve at `now`, by its own clock.

@@ -162,6 +162,8 @@ pub enum Mutant {
     ServeBeforeRecall,
     /// Node: a key returns without regard to what younger stores cannot know.
     TrustTheYoung,
+    /// Node: a key returns without regard to what the disks of restarted nodes may have lost.
+    TrustTheRestarted,
     /// Node: a write that was stamped under a delegation is taken for new at home.
     RunAgain,
     /// Node: whatever a write that comes home was stamped with or when, it is taken for new.
@@ -288,7 +290,7 @@ pub enum Mutant {
 
 impl Mutant {
     /// Every mutant.
-    pub const ALL: [Self; 131] = [
+    pub const ALL: [Self; 132] = [
         Self::ForgetRequests,
         Self::RetryElsewhere,
         Self::IgnoreBase,
@@ -349,6 +351,7 @@ impl Mutant {
         Self::ResetVersions,
         Self::ServeBeforeRecall,
         Self::TrustTheYoung,
+        Self::TrustTheRestarted,
         Self::RunAgain,
         Self::TakeLatecomers,
         Self::ProveDelegated,

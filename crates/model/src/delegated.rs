@@ -4,7 +4,8 @@
 //! writes, and a node keeps of each key the newest write alone. Any nodes are the chain of a write.
 //! Each records it, sends it on at once and tells the last when its disk has it or a newer one; the
 //! last shows and answers what all have. Power goes at nodes, which lose what was not synced; one
-//! less than a chain has go for good. An order ends the delegation; home asks what nodes hold of
+//! less than a chain has go for good, or have disks that lose what they had said to have kept. An
+//! order ends the delegation; home asks what nodes hold of
 //! it, and takes the newest when all but that many have told. Then another delegation begins. One
 //! message of each kind may arrive at any time, again, or never.
 //!

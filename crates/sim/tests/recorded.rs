@@ -185,8 +185,11 @@ fn record() {
 }
 
 /// Bytes of packets on record that said nothing, and the names that they have got since.
-const NAMED_SINCE: [(&str, &str); 2] =
-    [("count 00", "based 00"), ("seq 0000000000000000", "writes 0000000000000000")];
+const NAMED_SINCE: [(&str, &str); 3] = [
+    ("count 00", "based 00"),
+    ("count 00", "anew 00"),
+    ("seq 0000000000000000", "writes 0000000000000000"),
+];
 
 #[test]
 fn packets_on_record_are_understood_to_the_last_field() {

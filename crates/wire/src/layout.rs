@@ -1610,6 +1610,11 @@ pub(crate) trait Said {
     fn based(&self) -> u8;
     /// Overwrites `based`.
     fn set_based(&mut self, value: u8);
+    /// DELEGATION_FOUND, at the place of `count`: 1 if this incarnation of the node was given no order older than the delegation.
+    #[must_use]
+    fn anew(&self) -> u8;
+    /// Overwrites `anew`.
+    fn set_anew(&mut self, value: u8);
 }
 
 impl Said for [u8; HEADER_LEN] {
@@ -1747,6 +1752,14 @@ impl Said for [u8; HEADER_LEN] {
     }
     #[inline]
     fn set_based(&mut self, value: u8) {
+        crate::bytes::put::<119, 1, HEADER_LEN>(self, value.to_be_bytes());
+    }
+    #[inline]
+    fn anew(&self) -> u8 {
+        u8::from_be_bytes(crate::bytes::get::<119, 1, HEADER_LEN>(self))
+    }
+    #[inline]
+    fn set_anew(&mut self, value: u8) {
         crate::bytes::put::<119, 1, HEADER_LEN>(self, value.to_be_bytes());
     }
 }

@@ -672,6 +672,8 @@ impl HotCopied {
 pub struct DelegationFound {
     /// Version of the write that was found; 0 if there is none.
     pub version: Version,
+    /// 1 if this incarnation of the node was given no order older than the delegation: it may have lost what an earlier one had.
+    pub anew: u8,
 }
 
 impl DelegationFound {
@@ -679,26 +681,36 @@ impl DelegationFound {
     #[inline]
     #[must_use]
     pub fn read(header: &[u8; HEADER_LEN]) -> Self {
-        Self { version: header.object_version() }
+        Self { version: header.object_version(), anew: header.anew() }
     }
 
     /// Writes it into a packet.
     #[inline]
     pub fn write(self, header: &mut [u8; HEADER_LEN]) {
         header.set_object_version(self.version);
+        header.set_anew(self.anew);
     }
 
     /// What a header says.
     #[inline]
     #[must_use]
     pub fn of(header: &Header) -> Self {
-        Self { version: header.object_version }
+        Self {
+            version: header.object_version,
+            anew: {
+                let mut bytes = [0; 1];
+                crate::bytes::put::<0, 1, 1>(&mut bytes, header.count.to_be_bytes());
+                u8::from_be_bytes(bytes)
+            },
+        }
     }
 
     /// Puts it into a header.
     #[inline]
     pub fn put(self, header: &mut Header) {
         header.object_version = self.version;
+        let bytes = self.anew.to_be_bytes();
+        header.count = u8::from_be_bytes(crate::bytes::get::<0, 1, 1>(&bytes));
     }
 }
 

@@ -42,7 +42,13 @@ impl Rules {
     fn takes(&self, node: &Node, version: u8) -> bool {
         let delegation = self.delegation(version);
         let over = node.holds.newest > 0 && self.delegation(node.holds.newest) > delegation;
-        node.installed > 0 && node.installed <= delegation && !over
+        let open = node.installed > 0 && node.installed <= delegation && !over;
+        open && (!Self::is_anew(node, delegation) || self.has(Bug::TakeAnew))
+    }
+
+    /// Whether a node has started anew since a delegation began.
+    fn is_anew(node: &Node, delegation: u8) -> bool {
+        node.begun_with >= delegation
     }
 
     /// A write arrives at a place of its chain.
@@ -136,8 +142,7 @@ impl Rules {
 
     /// What a node says to home that it holds of the first delegation; `None`: nothing yet.
     fn answer(&self, node: &Node) -> Option<u8> {
-        let durable = node.disk == node.holds || self.has(Bug::FetchUnsynced);
-        if node.life != Life::Up || node.installed < ENDED || !durable {
+        if node.life != Life::Up || node.installed < ENDED || node.disk != node.holds {
             return None;
         }
         let newest = node.holds.newest;
@@ -168,10 +173,20 @@ impl Rules {
         actions.extend(chains.into_iter().take(many).map(Action::Grant));
     }
 
-    fn lose_power(world: &mut World, node: u8) {
-        let it = world.node_mut(node);
-        let disk = it.disk;
-        *it = Node { holds: disk, disk, ..Node::default() };
+    fn start_anew(world: &mut World, node: u8, disk: Store) {
+        // It has installed none.
+        *world.node_mut(node) = Node { holds: disk, disk, begun_with: u8::MAX, ..Node::default() };
+    }
+
+    /// Whether what nodes have told includes all that was shown. Of the nodes that started anew as
+    /// many may lack some as may fail.
+    fn is_told(&self, world: &World) -> bool {
+        let count = |nodes: Bits| nodes.iter().count();
+        let may_fail = usize::from(self.scope.chain) - 1;
+        let silent = usize::from(self.scope.nodes) - count(world.asked);
+        let waits = self.scope.torn && !self.has(Bug::TrustTheRestarted);
+        let doubtful = if waits { may_fail } else { 0 };
+        silent + count(world.anew).min(doubtful) <= may_fail
     }
 }
 
@@ -188,6 +203,7 @@ impl Model for Rules {
             chains: ArrayVec::new(),
             network: BTreeSet::new(),
             asked: Bits(0),
+            anew: Bits(0),
             found: 0,
             home: None,
             shown: Bits(0),
@@ -222,10 +238,10 @@ impl Model for Rules {
             }
             if world.losses > 0 {
                 actions.push(Action::Lose(node));
+                actions.extend(self.scope.torn.then_some(Action::Tear(node)));
             }
         }
-        let needed = self.scope.nodes - (self.scope.chain - 1);
-        if world.home.is_none() && world.asked.iter().count() >= usize::from(needed) {
+        if world.home.is_none() && self.is_told(world) {
             actions.push(Action::Recall);
         }
         if world.order == FIRST || world.order == ENDED && world.home.is_some() {
@@ -244,11 +260,16 @@ impl Model for Rules {
             }
             Action::Cut(node) => {
                 world.cuts -= 1;
-                Self::lose_power(&mut world, node);
+                let disk = world.node(node).disk;
+                Self::start_anew(&mut world, node, disk);
             }
             Action::Lose(node) => {
                 world.losses -= 1;
                 *world.node_mut(node) = Node { life: Life::Gone, ..Node::default() };
+            }
+            Action::Tear(node) => {
+                world.losses -= 1;
+                Self::start_anew(&mut world, node, Store { newest: 0, order: FIRST });
             }
             Action::Order => {
                 // Without a second delegation nothing more is to be seen.
@@ -260,11 +281,15 @@ impl Model for Rules {
             Action::Install(node, order) => {
                 let it = world.node_mut(node);
                 it.installed = order;
+                it.begun_with = it.begun_with.min(order);
                 it.holds.order = order;
             }
             Action::Tell(node) => {
                 world.found = world.found.max(self.answer(world.node(node))?);
                 world.asked.insert(node);
+                if Self::is_anew(world.node(node), FIRST) {
+                    world.anew.insert(node);
+                }
             }
             Action::Recall => world.home = Some(world.found),
         }

@@ -17,8 +17,12 @@ pub struct Scope {
     pub second: u8,
     /// How often power may go, at one node each time.
     pub cuts: u8,
-    /// How many nodes may go for good: less than are in a chain.
+    /// How many nodes may go for good, or (if disks are torn) lose what their disks had said to
+    /// have kept: less than are in a chain.
     pub losses: u8,
+    /// Whether disks are torn. Home then waits for nodes that it has not heard, where others have
+    /// started anew; else it has waited for long.
+    pub torn: bool,
 }
 
 /// The rules within these bounds, perhaps with one broken.
@@ -43,8 +47,10 @@ pub enum Bug {
     AnyoneCounts,
     /// Home is told of nothing that the asked have not shown.
     FetchShownOnly,
-    /// What home is told may not be on disk.
-    FetchUnsynced,
+    /// Who has started anew knows what it has taken before.
+    TrustTheRestarted,
+    /// Who has started anew since a delegation began takes writes of it.
+    TakeAnew,
 }
 
 const TWO: Scope = Scope {
@@ -55,7 +61,10 @@ const TWO: Scope = Scope {
     second: 0,
     cuts: 1,
     losses: 1,
+    torn: false,
 };
+
+const TORN: Scope = Scope { name: "a disk that loses what it had", torn: true, ..TWO };
 
 const THREE: Scope = Scope { name: "a chain of three", chain: 3, first: 1, losses: 2, ..TWO };
 
@@ -71,13 +80,15 @@ impl Bounds for Scope {
     }
 
     fn everyday() -> Vec<Self> {
-        vec![TWO, THREE, AGAIN]
+        vec![TWO, THREE, AGAIN, TORN]
     }
 
     fn long() -> Vec<Self> {
         vec![
             Self { name: "a chain of two, power goes twice", cuts: 2, ..TWO },
             Self { name: "two writes at a chain of three", first: 2, ..THREE },
+            Self { name: "a disk of a chain of three loses what it had", torn: true, ..THREE },
+            Self { name: "a disk loses what it had, power goes twice", cuts: 2, ..TORN },
             Self { name: "it leaves again, and a node goes", losses: 1, ..AGAIN },
         ]
     }
@@ -85,7 +96,8 @@ impl Bounds for Scope {
     fn of(bug: Bug) -> Self {
         match bug {
             Bug::LastUntold | Bug::LastUnsynced | Bug::HideUnsynced | Bug::TellRecorded => TWO,
-            Bug::OlderCounts | Bug::FetchShownOnly | Bug::FetchUnsynced => TWO,
+            Bug::OlderCounts | Bug::FetchShownOnly => TWO,
+            Bug::TrustTheRestarted | Bug::TakeAnew => TORN,
             Bug::AnyoneCounts => THREE,
             Bug::OtherDelegation => AGAIN,
         }
@@ -94,7 +106,7 @@ impl Bounds for Scope {
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::LastUntold,
         Self::LastUnsynced,
         Self::HideUnsynced,
@@ -103,6 +115,7 @@ impl Bug {
         Self::OtherDelegation,
         Self::AnyoneCounts,
         Self::FetchShownOnly,
-        Self::FetchUnsynced,
+        Self::TrustTheRestarted,
+        Self::TakeAnew,
     ];
 }

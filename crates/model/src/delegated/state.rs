@@ -42,6 +42,9 @@ pub struct Node {
     pub disk: Store,
     /// The order that it has installed since it started; 0: none.
     pub installed: u8,
+    /// The first order that it has installed since it started anew; 0 if it never did, and is
+    /// older than all.
+    pub begun_with: u8,
     /// As the last of a chain: of each version the places that it waits for, `None` without it.
     pub waits: [Option<Bits>; VERSIONS],
     /// What each node has told it, up to which version its disk has it.
@@ -87,6 +90,8 @@ pub struct World {
     pub network: BTreeSet<Message>,
     /// Nodes that have told home of the first delegation.
     pub asked: Bits,
+    /// Those of them that had started anew.
+    pub anew: Bits,
     /// The newest of it that they have told of.
     pub found: u8,
     /// What came home of it, once it did.
@@ -112,6 +117,8 @@ pub enum Action {
     Cut(u8),
     /// A node goes for good.
     Lose(u8),
+    /// Power goes at a node, whose disk then lacks all that it took.
+    Tear(u8),
     /// The controller gives the next order.
     Order,
     /// A node installs an order.

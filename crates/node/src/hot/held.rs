@@ -423,7 +423,7 @@ impl HeldWrite {
     }
 }
 
-fn name(keyspace: KeyspaceId, key: &[u8]) -> Vec<u8> {
+pub(crate) fn name(keyspace: KeyspaceId, key: &[u8]) -> Vec<u8> {
     [&[KEY][..], &keyspace.0.to_be_bytes(), key].concat()
 }
 

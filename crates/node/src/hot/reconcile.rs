@@ -2,6 +2,7 @@
 //! what it names no more; it delegates keys, and recalls them (`recall`).
 
 use crate::engine::Engine;
+use crate::hot::delegation::recall::Told;
 use crate::hot::delegation::records::{OVER_MAX, bits_of};
 use crate::replica::Replica;
 use crate::shard::context::Context;
@@ -184,9 +185,9 @@ impl Replica {
     ) -> Result<(), DropReason> {
         let present = self.delegations.present(key).filter(|it| it.number == delegation);
         let Some(present) = present else { return Ok(()) };
-        let (from, told) =
-            ((NodeId(header.node), key), (DelegationFound::of(header).version, found));
-        if self.recalls.hear(ctx.mutant, present, from, told)? {
+        let DelegationFound { version, anew } = DelegationFound::of(header);
+        let told = Told { version, found, anew: anew > 0 };
+        if self.recalls.hear(ctx, present, (NodeId(header.node), key), &told)? {
             self.bring_home(ctx, key);
         }
         Ok(())

@@ -17,6 +17,7 @@ use crate::shard::turn::Turn;
 use crate::shard::waits::{AgreedAtRisk, Waits};
 use cluster::{ClockAhead, Incarnation, Keyspace, MaybeMutant, Mutant, Tenure};
 use machine::{Instant, Outbox, UnixMs};
+use std::time::Duration;
 use wire::{DropReason, Room};
 
 /// What the replicas of a shard share.
@@ -122,6 +123,7 @@ impl<E: Engine> Shard<E> {
             time: time(self.ahead, self.mutant, now),
             load,
             rate: self.rate,
+            lease: self.tenure.length(),
             leased: self.tenure.holds(now) || self.mutant.is(Mutant::IgnoreLease),
             engine: &mut self.engine,
             out: &mut self.held,
@@ -188,6 +190,8 @@ pub(crate) struct Context<'a, E> {
     pub(crate) mutant: MaybeMutant,
     /// Whether the node has a lease: without one it sends nothing and orders nothing.
     pub(crate) leased: bool,
+    /// How long its leases last.
+    pub(crate) lease: Duration,
     /// This node's own room.
     pub(crate) room: Room,
     /// Bytes of parts of unfinished uploads that it has room for.

@@ -1,7 +1,7 @@
 //! Worlds whose disks fail: they are full, old or wrong.
 
 use super::Draw;
-use crate::options::Options;
+use crate::options::{Faults, Options};
 use cluster::HotPolicy;
 use std::time::Duration;
 
@@ -51,6 +51,41 @@ impl Draw {
             options.faults.power_cut_every = self.ms(&[200, 400]);
             options.load.in_flight = options.load.in_flight.max(4);
             options.load.think = self.ms(&[2, 5, 10]);
+            self.restored_delegations(options);
+        }
+        self.long_absences(options);
+    }
+
+    /// In half of the worlds where nothing is worse than an older copy of a store keys are
+    /// delegated, and whoever knows better may stay away for longer than the others wait.
+    fn long_absences(&mut self, options: &mut Options) {
+        // By a generator of its own: what else is drawn stays what it was.
+        let mut draw = Draw(self.0.fork("long absences"));
+        let Faults { aged_percent, torn_percent, amnesia_percent, .. } = options.faults;
+        if aged_percent > 0 && torn_percent + amnesia_percent == 0 && draw.0.chance(1, 2) {
+            draw.delegations(options);
+            (options.nodes, options.replicas) = (3, 2);
+            options.span = Duration::from_secs(8);
+            options.lease = Duration::from_millis(100);
+            options.poll = Duration::from_millis(20);
+            options.faults.power_cut_every = draw.ms(&[600, 1_200]);
+            options.faults.crash_every = draw.ms(&[0, 600]);
+            options.faults.length_max = draw.ms(&[1_000, 2_000]);
+        }
+    }
+
+    /// In a third of the worlds whose disks lose their end keys are delegated, and power goes
+    /// everywhere while they are.
+    fn restored_delegations(&mut self, options: &mut Options) {
+        // By a generator of its own: what else is drawn stays what it was.
+        let mut draw = Draw(self.0.fork("delegated keys"));
+        if draw.0.chance(1, 3) {
+            draw.delegations(options);
+            (options.nodes, options.span) = (3, Duration::from_secs(8));
+            options.replicas = draw.pick(&[2, 3]);
+            options.sync_delay_max = draw.ms(&[0, 10, 20]);
+            options.faults.power_cut_every = draw.ms(&[600, 1_200]);
+            options.faults.crash_every = Duration::ZERO;
         }
     }
 

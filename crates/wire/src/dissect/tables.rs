@@ -59,7 +59,7 @@ static HOP_FLAG: [Flag; 9] = [
     },
 ];
 
-pub(super) static HEADER: [Field; 43] = [
+pub(super) static HEADER: [Field; 44] = [
     Field { name: "magic", at: 0, size: 2, shown: Shown::Hex, when: &[], count: None, rest: None },
     Field {
         name: "version",
@@ -618,6 +618,24 @@ pub(super) static HEADER: [Field; 43] = [
         shown: Shown::Number,
         when: &[When {
             ops: &[64, 81],
+            codes: &[],
+            codes_from: 0,
+            hop: 0x00,
+            hop_clear: 0x00,
+            flags: 0x00,
+            zero: &[],
+            delivered: None,
+        }],
+        count: None,
+        rest: None,
+    },
+    Field {
+        name: "anew",
+        at: 119,
+        size: 1,
+        shown: Shown::Number,
+        when: &[When {
+            ops: &[73],
             codes: &[],
             codes_from: 0,
             hop: 0x00,

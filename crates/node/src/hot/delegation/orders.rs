@@ -15,6 +15,8 @@ pub(crate) struct OrdersGiven {
     newest: Revision,
     /// The revision of the map in which this store was last seen to be an older copy.
     aged: Revision,
+    /// Revision of the first order that this incarnation was given; 0 for none yet.
+    begun_with: Revision,
 }
 
 /// Name of their note.
@@ -32,7 +34,7 @@ impl OrdersGiven {
                     [since, newest, aged].map(|it| Revision::new(u64::from_be_bytes(*it)));
                 let newest =
                     if is_plausible_revision(now, newest) { newest } else { Revision::NONE };
-                found = Self { since, newest, aged };
+                found = Self { since, newest, aged, ..Self::default() };
             }
         });
         found
@@ -47,6 +49,9 @@ impl OrdersGiven {
     pub(crate) fn follow<E: Engine>(&mut self, engine: &mut E, order: &HotOrder) {
         if self.since.is_none() {
             self.since = order.revision;
+        }
+        if self.begun_with.is_none() {
+            self.begun_with = order.revision;
         }
         self.newest = self.newest.max(order.revision);
         self.note_orders(engine);
@@ -79,6 +84,12 @@ impl OrdersGiven {
         self.since >= delegation.order()
     }
 
+    /// Whether this incarnation may lack what an earlier one took of a delegation, although its
+    /// store had kept that: it was given its first order when the delegation had begun.
+    pub(crate) fn is_anew_for(&self, delegation: DelegationId) -> bool {
+        self.begun_with >= delegation.order()
+    }
+
     /// Whether writes of a delegation are taken under the order of this revision; `named` is what
     /// that has of the key.
     pub(crate) fn takes(
@@ -87,8 +98,9 @@ impl OrdersGiven {
         number: DelegationId,
         named: Option<Delegation>,
     ) -> bool {
-        // A younger store cannot know what was closed before; without an order nothing is known.
-        let old_enough = !installed.is_none() && !self.is_young_for(number);
+        // A younger store cannot know what was closed before, nor can one whose disk has lost what
+        // an earlier incarnation knew; without an order nothing is known.
+        let old_enough = !installed.is_none() && !self.is_anew_for(number);
         let open = installed < number.order() || named.is_some_and(|it| it.number == number);
         old_enough && open
     }

@@ -6,7 +6,7 @@ use crate::replica::member::Member;
 use crate::shard::context::Context;
 use cluster::{MaybeMutant, Mutant, NodeId};
 use machine::Instant;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::time::Duration;
 use wire::{
     DelegationEndBody, DelegationFetchBody, DelegationId, DelegationOverBody, DropReason, Endpoint,
@@ -27,16 +27,55 @@ struct Recall {
     delegation: DelegationId,
     /// Revision of the order that ended it, as far as this head knows.
     ended: Revision,
+    begun_at: Instant,
     asked_at: Instant,
-    /// Who takes no more writes of it and has said all.
-    told: BTreeSet<NodeId>,
+    /// What has been heard of its nodes.
+    answers: BTreeMap<NodeId, Answer>,
     newest: Option<(Version, Box<[u8]>)>,
 }
 
+/// How far a node can know what it took of a delegation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Answer {
+    /// It takes no more writes of it and has said all.
+    All,
+    /// Likewise, but it has started anew since, and may have lost some that it had acknowledged.
+    Anew,
+    /// Not at all: its store is younger.
+    Young,
+}
+
+/// What a node tells.
+pub(crate) struct Told<'a> {
+    /// Version of the write that it found.
+    pub(crate) version: Version,
+    pub(crate) found: Found<'a>,
+    /// Whether it has started anew since the delegation began.
+    pub(crate) anew: bool,
+}
+
 impl Recall {
-    /// Whether so many nodes have told that nothing of the delegation can be unknown.
-    fn is_told(&self, present: &Present, mutant: MaybeMutant) -> bool {
-        self.told.len() + present.may_be_silent(mutant) >= present.nodes.len()
+    fn new(delegation: DelegationId, ended: Revision, now: Instant) -> Self {
+        let (answers, newest) = (BTreeMap::new(), None);
+        Self { delegation, ended, begun_at: now, asked_at: now, answers, newest }
+    }
+
+    /// Whether a node need not be asked again.
+    fn has_told(&self, node: NodeId) -> bool {
+        self.answers.get(&node).is_some_and(|it| *it != Answer::Young)
+    }
+
+    /// Whether so many nodes have told that nothing of the delegation can be unknown. Each write is
+    /// at one more node than may have failed. Those have failed that do not answer, or whose store
+    /// is younger; if that may not be all of them, so may some that started anew have, for as long
+    /// as one does not wait for those that do not answer.
+    fn is_told<E>(&self, ctx: &Context<'_, E>, present: &Present) -> bool {
+        let count = |which: Answer| self.answers.values().filter(|it| **it == which).count();
+        let (may_fail, young) = (present.may_be_silent(ctx.mutant), count(Answer::Young));
+        let silent = present.nodes.len().saturating_sub(self.answers.len());
+        let waits = ctx.now < self.begun_at + ctx.lease * DOUBT_LEASES;
+        let doubtful = if waits { may_fail.saturating_sub(young) } else { 0 };
+        young + silent + count(Answer::Anew).min(doubtful) <= may_fail
     }
 }
 
@@ -63,21 +102,20 @@ impl Recalls {
         let (now, id) = (ctx.now, member.id());
         let Some(at) = member.place_of(ctx, key) else { return false };
         let known = self.table.get(key).filter(|it| it.delegation == present.number);
-        if known.is_some_and(|it| it.is_told(present, ctx.mutant)) {
+        if known.is_some_and(|it| it.is_told(ctx, present)) {
             return true; // There was no room for the RECALL when the last of them told.
         }
         if known.is_some_and(|it| now < it.asked_at + ASK_EVERY) {
             return false;
         }
         let ended = known.map_or(ctx.hot.revision(), |it| it.ended);
-        let silent = |node: &&NodeId| known.is_none_or(|it| !it.told.contains(node));
+        let silent = |node: &&NodeId| known.is_none_or(|it| !it.has_told(**node));
         let nodes = present.nodes.iter().filter(silent);
         let to: Vec<Endpoint> = nodes.filter_map(|it| ctx.directory.endpoint(*it, id)).collect();
         let delegation = present.number;
         let body = DelegationFetchBody { delegation, ended }.to_bytes();
         tell_nodes(ctx, member, Op::DelegationFetch, (&at, key), &body, &to);
-        let fresh =
-            || Recall { delegation, ended, asked_at: now, told: BTreeSet::new(), newest: None };
+        let fresh = || Recall::new(delegation, ended, now);
         let it = self.table.entry(key.into()).or_insert_with(fresh);
         if it.delegation != delegation {
             *it = fresh();
@@ -88,12 +126,12 @@ impl Recalls {
 
     /// A node tells what it holds of a key from the delegation that it is under. Says whether all
     /// is told.
-    pub(crate) fn hear(
+    pub(crate) fn hear<E>(
         &mut self,
-        mutant: MaybeMutant,
+        ctx: &Context<'_, E>,
         present: &Present,
         (node, key): (NodeId, &[u8]),
-        (version, found): (Version, Found<'_>),
+        told: &Told<'_>,
     ) -> Result<bool, DropReason> {
         let Some(it) = self.table.get_mut(key).filter(|it| it.delegation == present.number) else {
             return Ok(false);
@@ -101,20 +139,23 @@ impl Recalls {
         if !present.nodes.contains(&node) {
             return Err(DropReason::NotFromMember);
         }
-        match found {
-            Found::Value(value) => {
-                if !spans(present.delegated_at, version) {
-                    return Err(DropReason::Implausible);
-                }
-                if it.newest.as_ref().is_none_or(|(known, _)| *known < version) {
-                    it.newest = Some((version, value.into()));
-                }
+        if let Found::Value(value) = told.found {
+            if !spans(present.delegated_at, told.version) {
+                return Err(DropReason::Implausible);
             }
-            Found::Young if !mutant.is(Mutant::TrustTheYoung) => return Ok(false),
-            Found::Young | Found::Nothing => {}
+            if it.newest.as_ref().is_none_or(|(known, _)| *known < told.version) {
+                it.newest = Some((told.version, value.into()));
+            }
         }
-        it.told.insert(node);
-        Ok(it.is_told(present, mutant))
+        let trusts = |mutant: Mutant| ctx.mutant.is(mutant);
+        let answer = match told.found {
+            Found::Young if trusts(Mutant::TrustTheYoung) => Answer::All,
+            Found::Young => Answer::Young,
+            _ if told.anew && !trusts(Mutant::TrustTheRestarted) => Answer::Anew,
+            _ => Answer::All,
+        };
+        it.answers.insert(node, answer);
+        Ok(it.is_told(ctx, present))
     }
 
     /// Takes out what was told of a key: the number of its delegation, and what a RECALL of it
@@ -175,6 +216,10 @@ fn tell_nodes<E>(
         });
     }
 }
+
+/// For so many leases one waits for a node that does not answer, although it need not, where
+/// another has started anew: as for a member of a chain of which all have.
+const DOUBT_LEASES: u32 = 6;
 
 /// Before a node that has not answered is asked again.
 const ASK_EVERY: Duration = Duration::from_millis(20);

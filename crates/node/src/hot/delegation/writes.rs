@@ -336,7 +336,8 @@ pub(crate) fn handle_fetch<E>(
         load: ctx.load,
         ..*header
     };
-    DelegationFound { version }.put(&mut answer);
+    let anew = ctx.hot.orders.is_anew_for(fixed.delegation).into();
+    DelegationFound { version, anew }.put(&mut answer);
     let body = DelegationFoundBody { delegation: fixed.delegation, kind }.to_bytes();
     if ctx.leased {
         ctx.out.push(from, |out| {

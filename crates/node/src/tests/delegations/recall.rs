@@ -1,6 +1,8 @@
 //! A delegation is over: its nodes tell what they hold, and the newest of it returns.
 
 use super::*;
+use crate::engine::Engine as _;
+use crate::hot::held::{DELEGATED, name};
 use crate::replica::pending::PENDING_MAX;
 use wire::DelegationId;
 
@@ -141,4 +143,60 @@ fn that_there_is_no_value_is_not_told_by_the_tail_of_a_key_that_has_left() {
     chain.settle();
     chain.send(&again, &[HOT]);
     assert_eq!(chain.only_reply().code, Code::NotFound);
+}
+
+impl Chain {
+    /// The second and the third have acknowledged a write. Then the disk of the second loses it,
+    /// and the delegation ends. Only the third has not heard of that.
+    fn lose_one_of_two_copies(&mut self, delegated_at: u64) {
+        let seq = self.next();
+        self.delegate(seq, delegated_at + 1, &[1, 2], b"one");
+        self.settle();
+        assert_eq!(self.only_reply().version, delegated_at + 1);
+        self.nodes[1].engine_mut().note(DELEGATED, &name(KS, HOT), None);
+        self.restart(1);
+        self.give(OVER, None, &[0, 1]);
+        self.come_home();
+    }
+}
+
+#[test]
+fn a_head_waits_for_who_is_silent_while_another_may_have_lost_what_it_had() {
+    let (mut chain, delegated_at) = Chain::delegated(2, 0);
+    chain.lose_one_of_two_copies(delegated_at);
+    assert_eq!(chain.get_code(HOT), Code::NotHere, "the third may be the only one that has it");
+    chain.give(OVER, None, &[2]);
+    chain.come_home();
+    assert_eq!(chain.get(HOT).as_deref(), Some(&b"one"[..]));
+}
+
+#[test]
+fn a_head_takes_who_is_silent_for_six_leases_for_gone() {
+    let (mut chain, delegated_at) = Chain::delegated(2, 0);
+    let lease = Lease {
+        cluster: cluster::ClusterId(1),
+        incarnation: Incarnation(0),
+        revision: chain.map.revision,
+        from: chain.now,
+        duration_ms: 1_000,
+    };
+    chain.nodes[0].renew(&lease);
+    chain.lose_one_of_two_copies(delegated_at);
+    chain.pass(5_600 * MS);
+    chain.come_home();
+    assert_eq!(chain.get_code(HOT), Code::NotHere);
+    chain.pass(200 * MS);
+    chain.come_home();
+    assert_eq!(chain.get(HOT).as_deref(), Some(&b"1"[..]));
+}
+
+#[test]
+fn who_started_anew_takes_no_more_writes_of_a_delegation() {
+    let (mut chain, delegated_at) = Chain::delegated(1, 0);
+    chain.restart(1);
+    let named = Delegation { number: DelegationId::new(DELEGATION), replicas: 1, copies: 0 };
+    chain.give(DELEGATION + 1, Some(named), &[1]);
+    let seq = chain.next();
+    chain.delegate(seq, delegated_at + 1, &[1], b"one");
+    assert_eq!(delegated(&chain.only_reply()), None, "it may have said that it takes none");
 }
