@@ -5,7 +5,7 @@
 //! and with it one fsync: that is group commit, and the caller decides how many. Only what removes
 //! a large partition goes to the journal before, because it would not fit in memory.
 //!
-//! A sync that goes on apart writes its batch, and leaves the fsync to whoever takes its
+//! A sync that goes on apart leaves its batch and the fsync to whoever takes its
 //! [job](FjallEngine::sync_job). The next batch is written when that has ended: so nothing that a
 //! power cut tears is followed by anything whole.
 //!
@@ -15,6 +15,7 @@
 mod apart;
 mod clearing;
 mod codec;
+mod database;
 mod directory;
 mod due;
 mod failure;
@@ -39,9 +40,10 @@ use apart::Apart;
 use clearing::NextPiece;
 use cluster::{KeyspaceId, PartitionId, StoreId};
 use codec::{DueKey, RecordKey};
+use database::{ShardDatabase, TREES};
 use directory::{CACHE_BYTES, Memtables, StoreDirectory, Trees};
 use due::DueIndex;
-use fjall::{AbstractTree as _, Database, PersistMode};
+use fjall::{OwnedWriteBatch, PersistMode};
 use machine::Instant;
 use node::engine::{Area, Engine, EngineError, Interval, KeyRef, Record};
 use notes::Notes;
@@ -57,14 +59,13 @@ use tree::{Direction, Tree};
 pub struct FjallEngine {
     store_id: StoreId,
     policy: SyncPolicy,
-    memtables: Memtables,
     records: Records,
     due: DueIndex,
     notes: Notes,
     apart: Apart,
     /// Bytes of all files, as far as that is known.
     disk_used: Cell<Option<u64>>,
-    database: Database,
+    database: ShardDatabase,
     len: u64,
     /// The same as the last batch has left it.
     len_on_disk: u64,
@@ -82,9 +83,6 @@ pub struct FjallEngine {
     /// Dropped last, so that nobody gets in before fjall has finished.
     directory: StoreDirectory,
 }
-
-/// What a compaction writes before it removes what it has read: some memtables' worth, mostly.
-const COMPACTED_BYTES: u64 = 64 << 20;
 
 /// Notes in memory are at most this part of what a small memtable may hold.
 const NOTES_PART: u64 = 4;
@@ -121,6 +119,8 @@ impl FjallEngine {
     ) -> Result<Self, StoreError> {
         let directory = StoreDirectory::open(dir, shard, fresh_id, memtables)?;
         let Trees { database, records, due, notes, turns } = directory.open_trees(policy)?;
+        let trees = [&records, &due, &notes, &turns].map(Clone::clone);
+        let database = ShardDatabase::new(database, trees, memtables);
         let (folded, turns) = (Tree::new(notes), Tree::new(turns));
         let opened = failure::caught(|| {
             Notes::open(&directory, folded, turns, memtables.small / NOTES_PART)
@@ -129,7 +129,6 @@ impl FjallEngine {
         Ok(Self {
             store_id: directory.store_id(),
             policy,
-            memtables,
             records: Records::new(Tree::new(records)),
             due: DueIndex::new(Tree::new(due)),
             notes,
@@ -169,7 +168,7 @@ impl FjallEngine {
             return self.health().map(|()| Some(at));
         }
         self.persist_at = None;
-        self.attempt(|engine| engine.database.persist(PersistMode::SyncData))?;
+        self.attempt(|engine| engine.database.persist())?;
         self.unpersisted = false;
         Ok(None)
     }
@@ -177,14 +176,20 @@ impl FjallEngine {
     /// From now on it says what it needs of this disk.
     pub fn watch(&mut self, disk: &Disk) {
         self.disk = Some(disk.need());
+        self.set_needs(self.database.needs());
+    }
+
+    fn set_needs(&mut self, bytes: u64) {
+        if let Some(need) = &mut self.disk {
+            need.set(bytes);
+        }
     }
 
     /// What there is room for on the disk, if it is watched.
     pub fn disk_room(&mut self, now: Instant) -> Option<DiskRoom> {
-        if self.needs_at <= now {
-            let tables: u64 = self.trees().map(Tree::disk_space).iter().sum();
-            let bytes = self.database.write_buffer_size() + tables.min(COMPACTED_BYTES);
-            self.disk.as_mut()?.set(bytes);
+        // Where syncs go on apart, they say it: trees are not to be waited for here.
+        if !self.syncs_apart() && self.needs_at <= now {
+            self.set_needs(self.database.needs());
             self.needs_at = now + NEEDS_EVERY;
         }
         self.disk.as_ref().map(Need::look)
@@ -194,7 +199,7 @@ impl FjallEngine {
     /// before, for the journal is not to be looked at then.
     pub fn disk_used(&self) -> Option<u64> {
         if !self.apart.is_under_way() {
-            self.disk_used.set(self.database.disk_space().ok());
+            self.disk_used.set(self.database.disk_space());
         }
         self.disk_used.get()
     }
@@ -219,52 +224,44 @@ impl FjallEngine {
     }
 
     fn commit(&mut self) -> fjall::Result<()> {
-        self.write_batch(self.policy.commit_mode())?;
-        self.rotate()
+        self.apart.write()?;
+        self.have_written();
+        let batch = self.take_batch().durability(Some(self.policy.commit_mode()));
+        batch.commit()?;
+        self.have_written();
+        let rotated = self.database.rotate()?;
+        self.have_rotated(rotated);
+        Ok(())
     }
 
-    /// Writes all changes as one batch, and does so much for its being kept.
-    fn write_batch(&mut self, mode: PersistMode) -> fjall::Result<()> {
-        let mut batch = self.database.batch().durability(Some(mode));
+    /// Takes all changes as one batch. Reads see them meanwhile.
+    fn take_batch(&mut self) -> OwnedWriteBatch {
+        let mut batch = self.database.batch();
         self.records.tree_mut().move_changes(&mut batch);
         self.due.tree_mut().move_changes(&mut batch);
         self.notes.move_changes(self.len, &mut batch);
         self.len_on_disk = self.len;
-        batch.commit()
+        batch.durability(Some(PersistMode::Buffer))
+    }
+
+    /// All batches that were taken are in the trees on disk.
+    fn have_written(&mut self) {
+        self.trees_mut().into_iter().for_each(Tree::have_written);
+    }
+
+    fn have_rotated(&mut self, rotated: [bool; TREES]) {
+        for (tree, _) in self.trees_mut().into_iter().zip(rotated).filter(|(_, rotated)| *rotated) {
+            tree.have_rotated();
+        }
     }
 
     fn is_changed(&self) -> bool {
         self.records.tree().is_changed() || self.due.tree().is_changed() || self.notes.is_changed()
     }
 
-    /// After a batch: has what is full flushed to tables, and what keeps a sealed journal.
-    ///
-    /// fjall flushes what is full by itself, but asks its thread to with every batch until that has
-    /// come to it. The thread ends up waiting for room among its own errands, for ever, and neither
-    /// memory nor journals are bounded any more (fjall-rs/fjall#323). So nothing is ever full for
-    /// more than a batch. And what was hardly written keeps sealed journals for long.
-    fn rotate(&mut self) -> fjall::Result<()> {
-        let Memtables { records, small } = self.memtables;
-        let flushes = |tree: &Tree| tree.on_disk().sealed_memtable_count() > 0;
-        let is_kept = self.database.journal_count() > 1 && !self.trees().into_iter().any(flushes);
+    fn trees_mut(&mut self) -> [&mut Tree; TREES] {
         let [folded, turns] = self.notes.trees_mut();
-        let trees = [
-            (self.records.tree_mut(), records),
-            (self.due.tree_mut(), small),
-            (folded, small),
-            (turns, small),
-        ];
-        for (tree, most) in trees {
-            if is_kept || tree.on_disk().tree.active_memtable().size() > most {
-                tree.rotate()?;
-            }
-        }
-        Ok(())
-    }
-
-    fn trees(&self) -> [&Tree; 4] {
-        let [folded, turns] = self.notes.trees();
-        [self.records.tree(), self.due.tree(), folded, turns]
+        [self.records.tree_mut(), self.due.tree_mut(), folded, turns]
     }
 
     fn remove_at(&mut self, at: &[u8], expiry_ms: u64) {
@@ -450,7 +447,7 @@ impl Engine for FjallEngine {
     /// Values are on disk; in memory are caches and what is not flushed yet.
     fn usage(&self) -> u64 {
         let caches = CACHE_BYTES + self.records.usage();
-        caches + self.database.write_buffer_size() + self.notes.usage()
+        caches + self.database.unflushed() + self.notes.usage()
     }
 
     fn len(&self) -> usize {

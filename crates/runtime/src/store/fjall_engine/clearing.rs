@@ -73,6 +73,8 @@ impl FjallEngine {
         partition: PartitionId,
         records: Vec<(Vec<u8>, u64)>,
     ) -> fjall::Result<()> {
+        self.apart.write()?;
+        self.have_written();
         let mut batch = self.database.batch().durability(Some(PersistMode::Buffer));
         for (at, expiry_ms) in records {
             // What is on disk under it then, and in the due index, is not what is seen here.
@@ -87,7 +89,10 @@ impl FjallEngine {
         }
         self.notes.move_changes_of(partition, self.len_on_disk, &mut batch);
         batch.commit()?;
-        self.rotate()
+        self.have_written();
+        let rotated = self.database.rotate()?;
+        self.have_rotated(rotated);
+        Ok(())
     }
 
     /// Removes so many notes of a partition, from this one on, and says which is the next, or how

@@ -127,11 +127,17 @@ impl Notes {
     ) -> fjall::Result<()> {
         let (start, end) = codec::notes_of(partition, from);
         let range = (start.as_ref().map(Vec::as_slice), end.as_ref().map(Vec::as_slice));
-        let folded = self.folded.tree().on_disk().range::<&[u8], _>(range);
+        let folded = self.folded.tree();
+        let mut above = folded.above(range);
         let changed = self.changed.of_partition(partition, from);
-        let changed = changed.into_iter().map(|NoteChange { key, note, .. }| (key, note));
+        above.extend(changed.map(|NoteChange { key, note, .. }| (key, note)));
         let visit = |at: &[u8], note: &[u8]| visit(codec::note_name(at), note);
-        merge(folded, changed, Direction::Forward, visit)
+        merge(
+            folded.on_disk().range::<&[u8], _>(range),
+            above.into_iter(),
+            Direction::Forward,
+            visit,
+        )
     }
 
     /// Makes what was changed part of the batch, as the record of a turn that also says how many
@@ -198,10 +204,6 @@ impl Notes {
     }
 
     /// Its trees on disk.
-    pub(super) fn trees(&self) -> [&Tree; 2] {
-        [self.folded.tree(), &self.records]
-    }
-
     pub(super) fn trees_mut(&mut self) -> [&mut Tree; 2] {
         [self.folded.tree_mut(), &mut self.records]
     }

@@ -216,12 +216,12 @@ fn a_sync_without_changes_commits_nothing() {
     let mut engine = open(dir.path());
     engine.note(PartitionId(1), b"n", Some(b"note"));
     engine.sync().unwrap();
-    let commits = engine.database.seqno();
+    let commits = engine.database.fjall().seqno();
     engine.sync().unwrap();
-    assert_eq!(engine.database.seqno(), commits);
+    assert_eq!(engine.database.fjall().seqno(), commits);
     engine.note(PartitionId(1), b"n", None);
     engine.sync().unwrap();
-    assert_eq!(engine.database.seqno(), commits + 1);
+    assert_eq!(engine.database.fjall().seqno(), commits + 1);
 }
 
 #[test]

@@ -12,12 +12,16 @@ pub(super) enum Direction {
     Backward,
 }
 
+/// Keys and what becomes of them; `None` is a key removed.
+type Changes = BTreeMap<Slice, Option<Slice>>;
+
 /// One of fjall's keyspaces under the changes made to it since the last batch. Whoever makes them
 /// bounds them, by syncing.
 pub(super) struct Tree {
     on_disk: Keyspace,
-    /// `None` is a key removed.
-    changed: BTreeMap<Slice, Option<Slice>>,
+    changed: Changes,
+    /// What batches have that may not be on disk yet.
+    taken: Changes,
     /// Keys of these whose change a crash does not take back.
     backed: BTreeSet<Slice>,
     /// A key that was removed since the last rotation, and is not there.
@@ -30,7 +34,8 @@ impl Tree {
     pub(super) fn new(on_disk: Keyspace) -> Self {
         Self {
             on_disk,
-            changed: BTreeMap::new(),
+            changed: Changes::new(),
+            taken: Changes::new(),
             backed: BTreeSet::new(),
             removed: None,
             removed_again: None,
@@ -38,7 +43,7 @@ impl Tree {
     }
 
     pub(super) fn get(&self, key: &[u8]) -> fjall::Result<Option<Slice>> {
-        match self.changed.get(key) {
+        match self.changed.get(key).or_else(|| self.taken.get(key)) {
             Some(value) => Ok(value.clone()),
             None => self.on_disk.get(key),
         }
@@ -65,6 +70,7 @@ impl Tree {
     }
 
     /// Bytes of the files that hold it.
+    #[cfg(test)]
     pub(super) fn disk_space(&self) -> u64 {
         self.on_disk.disk_space()
     }
@@ -73,7 +79,7 @@ impl Tree {
         !self.changed.is_empty()
     }
 
-    /// Whether what reads see under this key is not on disk yet.
+    /// Whether what reads see under this key is in no batch yet.
     pub(super) fn is_changed_at(&self, key: &[u8]) -> bool {
         self.changed.contains_key(key)
     }
@@ -90,20 +96,31 @@ impl Tree {
 
     /// Makes the batch remove what is on disk under a key that is not changed.
     pub(super) fn remove_on_disk(&mut self, key: impl Into<Slice>, batch: &mut OwnedWriteBatch) {
-        self.add_to(batch, [(key.into(), None)]);
+        self.add_to(batch, key.into(), None);
     }
 
-    /// Has what batches have written go to tables, if there is any of it.
+    /// What batches have written goes to tables.
     ///
     /// fjall moves a table whose keys lie apart from those of all others to the last level as it
     /// is, with the marks of all that was removed, and never looks at it again. So what is written
     /// next says once more that a key of these is removed: tables that hold such marks touch the
     /// next, and are merged with it.
-    pub(super) fn rotate(&mut self) -> fjall::Result<()> {
-        if self.on_disk.rotate_memtable()? {
-            self.removed_again = self.removed.take();
-        }
-        Ok(())
+    pub(super) fn have_rotated(&mut self) {
+        self.removed_again = self.removed.take();
+    }
+
+    /// What batches have is on disk.
+    pub(super) fn have_written(&mut self) {
+        self.taken.clear();
+    }
+
+    /// What reads see above what is on disk.
+    pub(super) fn above<'a>(
+        &'a self,
+        range: (Bound<&[u8]>, Bound<&[u8]>),
+    ) -> BTreeMap<&'a Slice, &'a Option<Slice>> {
+        let taken = self.taken.range::<[u8], _>(range);
+        taken.chain(self.changed.range::<[u8], _>(range)).collect()
     }
 
     /// Visits entries in order of their keys (or the reverse) until told to break.
@@ -119,10 +136,10 @@ impl Tree {
         }
         let range = (start.as_ref().map(Vec::as_slice), end.as_ref().map(Vec::as_slice));
         let on_disk = self.on_disk.range::<&[u8], _>(range);
-        let changed = self.changed.range::<[u8], _>(range);
+        let above = self.above(range).into_iter();
         match direction {
-            Direction::Forward => merge(on_disk, changed, direction, visit),
-            Direction::Backward => merge(on_disk.rev(), changed.rev(), direction, visit),
+            Direction::Forward => merge(on_disk, above, direction, visit),
+            Direction::Backward => merge(on_disk.rev(), above.rev(), direction, visit),
         }
     }
 
@@ -137,33 +154,30 @@ impl Tree {
         self.on_disk.table_count()
     }
 
-    /// Makes all changes part of the batch, which is then the only one to know of them.
+    /// Makes all changes part of the batch, which is then to be written.
     pub(super) fn move_changes(&mut self, batch: &mut OwnedWriteBatch) {
         let mut changed = std::mem::take(&mut self.changed);
         self.backed.clear();
         if let Some(key) = self.removed_again.take() {
             changed.entry(key).or_insert(None);
         }
-        self.add_to(batch, changed);
+        for (key, value) in &changed {
+            self.add_to(batch, key.clone(), value.clone());
+        }
+        self.taken.append(&mut changed);
     }
 
-    fn add_to(
-        &mut self,
-        batch: &mut OwnedWriteBatch,
-        changes: impl IntoIterator<Item = (Slice, Option<Slice>)>,
-    ) {
-        for (key, value) in changes {
-            match value {
-                Some(value) => {
-                    for gone in [&mut self.removed, &mut self.removed_again] {
-                        gone.take_if(|it| *it == key);
-                    }
-                    batch.insert(&self.on_disk, key, value);
+    fn add_to(&mut self, batch: &mut OwnedWriteBatch, key: Slice, value: Option<Slice>) {
+        match value {
+            Some(value) => {
+                for gone in [&mut self.removed, &mut self.removed_again] {
+                    gone.take_if(|it| *it == key);
                 }
-                None => {
-                    self.removed = Some(key.clone());
-                    batch.remove(&self.on_disk, key);
-                }
+                batch.insert(&self.on_disk, key, value);
+            }
+            None => {
+                self.removed = Some(key.clone());
+                batch.remove(&self.on_disk, key);
             }
         }
     }

@@ -25,7 +25,7 @@ pub(super) struct NoteChange {
 #[derive(Default)]
 pub(super) struct Unfolded {
     changes: Slab<NoteChange>,
-    /// By partition, and then by name. Whoever visits them sorts them.
+    /// By partition, and then by name.
     slots: BTreeMap<PartitionId, HashTable<usize>>,
     /// Clients choose parts of names, so the hash is one that they cannot know.
     hasher: RandomState,
@@ -89,12 +89,14 @@ impl Unfolded {
         self.changes.try_remove(slot)
     }
 
-    /// Changes of a partition with names from this one on, in the order of their keys.
-    pub(super) fn of_partition(&self, partition: PartitionId, from: &[u8]) -> Vec<&NoteChange> {
+    /// Changes of a partition with names from this one on, in any order.
+    pub(super) fn of_partition<'a>(
+        &'a self,
+        partition: PartitionId,
+        from: &'a [u8],
+    ) -> impl Iterator<Item = &'a NoteChange> {
         let slots = self.slots.get(&partition).into_iter().flatten();
         let changes = slots.filter_map(|slot| self.changes.get(*slot));
-        let mut changes: Vec<_> = changes.filter(|change| change.name() >= from).collect();
-        changes.sort_unstable_by_key(|change| &change.key);
-        changes
+        changes.filter(move |change| change.name() >= from)
     }
 }

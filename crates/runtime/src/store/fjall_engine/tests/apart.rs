@@ -92,3 +92,60 @@ fn only_an_engine_that_waits_for_its_disk_syncs_apart() {
         assert_eq!((engine.syncs_apart(), engine.begin_sync()), (apart, Ok(apart)), "{policy}");
     }
 }
+
+/// What is being written is seen, in order, under what was changed since.
+#[test]
+fn reads_see_what_is_not_written_yet() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut engine = open_always(dir.path());
+    let here = PartitionId(1);
+    engine.write(&KEY, &RECORD);
+    engine.write(&LATER, &RECORD);
+    engine.note(here, b"a", Some(b"one"));
+    engine.note(here, b"b", Some(b"one"));
+    assert!(engine.begin_sync().unwrap());
+    engine.remove(&KEY);
+    engine.note(here, b"b", None);
+    let seen = |engine: &FjallEngine| {
+        let (mut keys, mut notes) = (Vec::new(), Vec::new());
+        let area = Area {
+            keyspace: KEY.keyspace,
+            partition: here,
+            ordered: false,
+            first: cluster::Match::MIN,
+            last: cluster::Match::MAX,
+        };
+        let flow = engine.walk_on(&area, &mut engine.walk(&area), |key, _| {
+            keys.push(key.to_vec());
+            ControlFlow::Continue(())
+        });
+        assert!(flow.is_continue());
+        engine.notes(here, |name, _| notes.push(name.to_vec()));
+        (keys, notes)
+    };
+    let expected = (vec![b"later".to_vec()], vec![b"a".to_vec()]);
+    assert_eq!(seen(&engine), expected);
+    end(&mut engine);
+    assert_eq!(seen(&engine), expected);
+    engine.sync().unwrap();
+    drop(engine);
+    assert_eq!(seen(&open(dir.path())), expected);
+}
+
+/// A batch that comes while another waits to be written is behind it in the journal.
+#[test]
+fn batches_are_written_in_order_whoever_writes_them() {
+    let (dir, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let mut engine = open_always(dir.path());
+    let here = PartitionId(1);
+    engine.note(here, b"first", Some(b"note"));
+    assert!(engine.begin_sync().unwrap());
+    engine.note(here, b"second", Some(b"note"));
+    engine.sync().unwrap();
+    copy(dir.path(), other.path());
+    let mut names = Vec::new();
+    open(other.path()).notes(here, |name, _| names.push(name.to_vec()));
+    assert_eq!(names, [b"first".to_vec(), b"second".to_vec()]);
+    end(&mut engine);
+    assert!(engine.is_all_durable());
+}

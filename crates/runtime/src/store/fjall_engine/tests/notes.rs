@@ -47,7 +47,7 @@ fn a_note_that_soon_goes_again_is_not_an_entry_of_its_own() {
         }
         engine.sync().unwrap();
     }
-    let [folded, records] = engine.notes.trees();
+    let [folded, records] = engine.notes.trees_mut();
     let kept: Vec<_> = folded.on_disk().iter().map(|it| it.key().unwrap().to_vec()).collect();
     assert_eq!(kept, [codec::note_key(HERE, b"stays")]);
     assert_eq!(folded.on_disk().approximate_len(), 1, "there is no mark of a removed one either");

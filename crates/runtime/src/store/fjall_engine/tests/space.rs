@@ -3,7 +3,6 @@
 
 use super::open_small;
 use crate::clock::Clock;
-use crate::store::fjall_engine::tree::Tree;
 use crate::store::fjall_engine::{FjallEngine, Memtables, SyncPolicy};
 use cluster::{KeyspaceId, Match, PartitionId};
 use machine::Rng;
@@ -39,9 +38,9 @@ fn come_to_rest(engine: &mut FjallEngine, what: &str, is_so: impl Fn(&FjallEngin
     let began = clock.now();
     let mut rounds = 0_u64;
     while !is_so(engine) {
-        let buffer = engine.database.write_buffer_size();
-        let journals = engine.database.journal_count();
-        let tables = engine.trees().map(Tree::table_count);
+        let buffer = engine.database.fjall().write_buffer_size();
+        let journals = engine.database.fjall().journal_count();
+        let tables = engine.trees_mut().map(|tree| tree.table_count());
         assert!(
             clock.now().since(began) < REST_WAIT_MAX,
             "{what}: {buffer} bytes in memory, {journals} journals, {tables:?} tables"
@@ -63,7 +62,7 @@ fn memory_comes_to_rest_however_many_batches_fill_it() {
         engine.write(&at(&(number % 500).to_be_bytes()), &record(number + 1, 0, &[7; 100]));
         engine.sync().unwrap();
     }
-    come_to_rest(&mut engine, "written", |it| it.database.write_buffer_size() < 8 * SMALL);
+    come_to_rest(&mut engine, "written", |it| it.database.fjall().write_buffer_size() < 8 * SMALL);
 }
 
 /// Of what is only in journals for the sake of what was hardly written nothing is kept, so that two
@@ -79,7 +78,7 @@ fn journals_come_to_rest_whatever_is_overwritten() {
         engine.write(&at(&(number % 50).to_be_bytes()), &record(number + 1, 0, &value));
         engine.sync().unwrap();
         if number % 250 == 0 {
-            come_to_rest(&mut engine, "journals", |it| it.database.journal_count() == 1);
+            come_to_rest(&mut engine, "journals", |it| it.database.fjall().journal_count() == 1);
         }
     }
     let used = engine.disk_used().unwrap();
