@@ -83,7 +83,9 @@ fn an_order_names_a_map_that_is_newer_than_any_by_which_its_switch_stood_by() {
         world.live_until(|world| entry(has(world, active), "k").is_some());
         // The next switch reports while it is named and does not serve, for as long as this node
         // may take requests from the one before. Other keys turn hot all the time.
-        [active, node(3)].map(|member| world.member(member).cut_off = true);
+        for member in [active, node(3)] {
+            world.member(member).cut_off = true;
+        }
         let mut turned_hot = 0;
         while world.map().active_switch == named || world.map().handing_over {
             turned_hot += 1;
@@ -93,7 +95,9 @@ fn an_order_names_a_map_that_is_newer_than_any_by_which_its_switch_stood_by() {
             assert!(turned_hot < 1_000, "the switch is never replaced");
         }
         world.member(node(2)).told = vec![asked("k", 1_000, 0)];
-        [active, node(3)].map(|member| world.member(member).cut_off = false);
+        for member in [active, node(3)] {
+            world.member(member).cut_off = false;
+        }
         world.live();
     }
     let (mut stood_by, mut orders) = (BTreeMap::new(), 0);
