@@ -36,8 +36,14 @@ impl Fake {
     ) {
         let mut clock = Clock::new();
         let give_up = clock.now() + Duration::from_secs(20);
-        while !is(&self.lock(), &agent.snapshot()) {
-            assert!(clock.now() < give_up, "{what}: {:?} {:?}", self.lock(), agent.snapshot());
+        let is_so = || {
+            // Not while the device is locked: the agent asks it things with its own state locked.
+            let said = agent.snapshot();
+            is(&self.lock(), &said)
+        };
+        while !is_so() {
+            let said = agent.snapshot();
+            assert!(clock.now() < give_up, "{what}: {:?} {said:?}", self.lock());
             std::thread::park_timeout(Duration::from_millis(5));
         }
     }
