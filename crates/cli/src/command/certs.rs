@@ -9,8 +9,8 @@ use console::shared::Shared;
 use runtime::clock::Clock;
 use runtime::config::Config;
 use runtime::identity::{
-    Authority, Identity, IdentityError, Issued, Role, Validity, list as certificates, make_secret,
-    replace_secret, secret_in,
+    Authority, Identity, IdentityError, Issued, Revoked, Role, Validity, list as certificates,
+    make_secret, replace_secret, revoke, secret_in,
 };
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -29,6 +29,7 @@ Examples:
   keyway certs init --config keyway.toml
   keyway certs issue admin alice --days 90
   keyway certs rotate
+  keyway certs revoke admin/alice
   keyway certs list")]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -40,6 +41,7 @@ enum Command {
     Init(Init),
     Issue(Issue),
     Rotate(Rotate),
+    Revoke(Revoke),
     /// Show which certificates there are, whose they are, and until when they are valid.
     #[command(after_help = "\
 Examples:
@@ -119,6 +121,24 @@ struct Rotate {
     term: Term,
 }
 
+/// Have certificates refused that were made until now.
+///
+/// It writes the file `revoked` beside ca.crt, which counts on the machines that it is copied to,
+/// within a second. Whoever is to go on needs a new certificate: `keyway certs rotate NAME`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  keyway certs revoke admin/alice
+  keyway certs revoke node/3 --dir ./certs
+  keyway certs revoke node/3 && keyway certs rotate node/3")]
+struct Revoke {
+    /// Whose, as `admin/alice`.
+    #[arg(value_name = "ROLE/NAME", value_parser = identity, required = true)]
+    names: Vec<Identity>,
+    #[command(flatten)]
+    place: CertsLocation,
+}
+
 /// Where certificates are.
 #[derive(Debug, clap::Args)]
 struct CertsLocation {
@@ -177,8 +197,11 @@ impl Args {
             Command::Init(args) => args.run(shared),
             Command::Issue(args) => args.run(shared),
             Command::Rotate(args) => args.run(shared),
+            Command::Revoke(args) => args.run(shared),
             Command::List { place } => {
-                list::run(&certificates(&place.directory(shared)?).map_err(failed)?, shared)
+                let directory = place.directory(shared)?;
+                let revoked = Revoked::in_directory(&directory).map_err(failed)?;
+                list::run(&certificates(&directory).map_err(failed)?, &revoked, shared)
             }
         }
     }
@@ -244,6 +267,30 @@ impl Rotate {
         }
         let issued = authority.rotate(&self.names, Validity::days(self.term.days));
         tell(&issued.map_err(failed)?, shared)
+    }
+}
+
+impl Revoke {
+    fn run(self, shared: &Shared) -> Result<Verdict, Failure> {
+        let directory = self.place.directory(shared)?;
+        let now = Clock::new().now().unix_ms() / 1_000;
+        let file = revoke(&directory, &self.names, now).map_err(failed)?;
+        for identity in &self.names {
+            if shared.json {
+                let answer = Answer::new("revoked").with("role", identity.role.name());
+                answer.with("name", &identity.name).with("file", &file).print()?;
+            } else {
+                out::line(&format!("{identity}: certificates made until now are refused"))?;
+            }
+        }
+        if !shared.json {
+            let shown = file.display();
+            out::line(&format!(
+                "\nCopy {shown} beside ca.crt to every machine of the cluster: it counts there \
+                 from then on.\nWho is to go on needs a new certificate: keyway certs rotate NAME"
+            ))?;
+        }
+        Ok(Verdict::Yes)
     }
 }
 

@@ -118,6 +118,31 @@ fn who_shows_no_good_certificate_or_one_of_another_role_changes_and_orders_nothi
     complained(&processes, &strangers);
 }
 
+#[test]
+fn a_certificate_that_was_revoked_is_refused_until_it_is_made_anew() {
+    let processes = start();
+    let directory = certs(&processes);
+    let dir = directory.display().to_string();
+    processes.ask(&format!("certs issue admin alice --dir {dir}")).expect(0);
+    let [(_, controller), ..] = servers(&processes);
+    let stolen = Asker::new(&directory.join("ca.crt"), Some(&directory.join("admin-alice.crt")));
+    let asks = |asker: &Asker| asker.status("GET", controller, "/v1/status");
+    assert_eq!(asks(&stolen), Some(200));
+    processes.ask(&format!("certs revoke admin/alice --dir {dir}")).expect(0);
+    let refused = (0..200).any(|_| {
+        std::thread::park_timeout(Duration::from_millis(50));
+        asks(&stolen).is_none()
+    });
+    assert!(refused, "the file is looked at every second");
+    let listed = processes.ask(&format!("certs list --dir {dir}")).expect(1).stdout;
+    let line = listed.lines().find(|line| line.starts_with("admin/alice ")).unwrap();
+    assert!(line.ends_with("revoked") && listed.matches("revoked").count() == 1, "{listed}");
+    processes.ask(&format!("certs rotate admin/alice --dir {dir}")).expect(0);
+    let next = Asker::new(&directory.join("ca.crt"), Some(&directory.join("admin-alice.crt")));
+    assert_eq!((asks(&next), asks(&stolen)), (Some(200), None));
+    processes.ask("put greeting hello").expect(0);
+}
+
 /// Who may read what, and that it is counted who may not.
 fn reads(processes: &Processes, strangers: &[(&str, Option<PathBuf>)]) {
     let directory = certs(processes);

@@ -9,6 +9,7 @@ use super::certificate::{Facts, is_of_key};
 use super::error::IdentityError;
 use super::files::{CA_CERTIFICATE, certificates, read_secret};
 use super::names::Identity;
+use super::revoked::Revoked;
 use super::write::{Visibility, write};
 use rcgen::string::Ia5String;
 use rcgen::{
@@ -154,7 +155,10 @@ impl Authority {
             return Err(IdentityError::Exists { path: certificate });
         }
         let key = new_key()?;
-        let params = params(identity, addresses, validity)?;
+        // One that begins earlier than those that were revoked end would be refused with them.
+        let revoked = Revoked::in_directory(&self.directory)?.until(identity);
+        let from = validity.from.max(revoked.map_or(0, |until| until + 1));
+        let params = params(identity, addresses, Validity { from, ..validity })?;
         let what = identity.to_string();
         let made = params.signed_by(&key, &self.issuer).map_err(IdentityError::refused(&what))?;
         write(

@@ -56,6 +56,17 @@ pub enum IdentityError {
         /// Until when it was valid.
         until: String,
     },
+    /// A certificate does not count any more.
+    #[error(
+        "the certificate {} was revoked: keyway certs rotate {identity}",
+        path.display()
+    )]
+    Revoked {
+        /// Which.
+        path: PathBuf,
+        /// Whose it is.
+        identity: Identity,
+    },
     /// A certificate's time is to come.
     #[error(
         "the certificate {} is not valid before {from}: is this machine's clock right?",

@@ -3,6 +3,7 @@
 use super::certificate::Facts;
 use super::error::IdentityError;
 use super::names::{Expected, Identity, Role};
+use super::revoked::Revoked;
 use super::verify::{ClientVerifier, ServerVerifier, provider};
 use rustls::client::Resumption;
 use rustls::pki_types::pem::PemObject as _;
@@ -75,12 +76,14 @@ impl CertificateFiles {
 
     /// All of them.
     pub(super) fn paths(&self) -> Vec<PathBuf> {
-        vec![self.ca.clone(), self.certificate.clone(), self.key.clone()]
+        let revoked = Revoked::beside(&self.ca);
+        vec![self.ca.clone(), self.certificate.clone(), self.key.clone(), revoked]
     }
 
     /// Reads and checks them: they go together, are valid now, and of whom they should be.
     pub(super) fn load(&self, wanted: &Expected) -> Result<Credentials, IdentityError> {
         let roots = roots(&self.ca)?;
+        let revoked = Arc::new(Revoked::load(&Revoked::beside(&self.ca))?);
         let chain = certificates(&self.certificate, "certificate")?;
         let path = || self.certificate.clone();
         let (first, between) = chain.split_first().ok_or_else(|| nothing(&self.certificate))?;
@@ -90,6 +93,7 @@ impl CertificateFiles {
             why,
         })?;
         check_time(&self.certificate, &facts)?;
+        let is_revoked = revoked.covers(&facts);
         let Some(identity) = facts.identity else {
             return Err(IdentityError::Nameless { path: path() });
         };
@@ -107,7 +111,10 @@ impl CertificateFiles {
                 },
             });
         }
-        let verifier = ClientVerifier::new(Arc::clone(&roots))
+        if is_revoked {
+            return Err(IdentityError::Revoked { path: path(), identity });
+        }
+        let verifier = ClientVerifier::new(Arc::clone(&roots), Arc::clone(&revoked))
             .map(Arc::new)
             .map_err(|why| IdentityError::Form { path: self.ca.clone(), what: "authority", why })?;
         verifier.verify_client_cert(first, between, UnixTime::now()).map_err(
@@ -123,7 +130,8 @@ impl CertificateFiles {
         )?;
         let key = private_key(&self.key)?;
         let server = Arc::new(self.server(Arc::clone(&verifier), &chain, &key)?);
-        Ok(Credentials { identity, until: facts.until, roots, chain, key, server, verifier })
+        let until = facts.until;
+        Ok(Credentials { identity, until, roots, revoked, chain, key, server, verifier })
     }
 
     fn server(
@@ -156,6 +164,7 @@ pub struct Credentials {
     identity: Identity,
     until: i64,
     roots: Arc<RootCertStore>,
+    revoked: Arc<Revoked>,
     chain: Vec<CertificateDer<'static>>,
     key: PrivateKeyDer<'static>,
     server: Arc<ServerConfig>,
@@ -191,7 +200,8 @@ impl Credentials {
 
     /// For those who connect.
     pub(super) fn client(&self, expected: Expected) -> Result<ClientConfig, Error> {
-        let verifier = ServerVerifier::new(Arc::clone(&self.roots), expected);
+        let (roots, revoked) = (Arc::clone(&self.roots), Arc::clone(&self.revoked));
+        let verifier = ServerVerifier::new(roots, revoked, expected);
         let mut config = ClientConfig::builder_with_provider(provider())
             .with_protocol_versions(&[&TLS13])?
             .dangerous()

@@ -3,6 +3,7 @@
 
 use super::certificate::Facts;
 use super::names::{Expected, Identity};
+use super::revoked::Revoked;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::verify_server_cert_signed_by_trust_anchor;
 use rustls::crypto::{CryptoProvider, WebPkiSupportedAlgorithms, ring, verify_tls13_signature};
@@ -28,6 +29,8 @@ enum Unfit {
     Nameless,
     #[error("the certificate at the other end is of {found}, and {expected} is expected there")]
     Other { found: Identity, expected: Expected },
+    #[error("the certificate at the other end is of {0}, and was revoked")]
+    Revoked(Identity),
 }
 
 impl fmt::Debug for Unfit {
@@ -43,30 +46,37 @@ impl From<Unfit> for Error {
     }
 }
 
-fn identity_of(certificate: &CertificateDer<'_>) -> Result<Identity, Error> {
+fn identity_of(certificate: &CertificateDer<'_>, revoked: &Revoked) -> Result<Identity, Error> {
     let facts = Facts::read(certificate).map_err(|_| CertificateError::BadEncoding)?;
-    facts.identity.ok_or_else(|| Unfit::Nameless.into())
+    let is_revoked = revoked.covers(&facts);
+    match facts.identity.ok_or(Unfit::Nameless)? {
+        identity if is_revoked => Err(Unfit::Revoked(identity).into()),
+        identity => Ok(identity),
+    }
 }
 
 /// What a server asks of a client's certificate, if it shows one.
 #[derive(Debug)]
-pub(super) struct ClientVerifier(Arc<dyn ClientCertVerifier>);
+pub(super) struct ClientVerifier {
+    inner: Arc<dyn ClientCertVerifier>,
+    revoked: Arc<Revoked>,
+}
 
 impl ClientVerifier {
-    pub(super) fn new(roots: Arc<RootCertStore>) -> Result<Self, String> {
+    pub(super) fn new(roots: Arc<RootCertStore>, revoked: Arc<Revoked>) -> Result<Self, String> {
         let builder = WebPkiClientVerifier::builder_with_provider(roots, provider());
         let inner = builder.allow_unauthenticated().build().map_err(|error| error.to_string())?;
-        Ok(Self(inner))
+        Ok(Self { inner, revoked })
     }
 }
 
 impl ClientCertVerifier for ClientVerifier {
     fn offer_client_auth(&self) -> bool {
-        self.0.offer_client_auth()
+        self.inner.offer_client_auth()
     }
 
     fn client_auth_mandatory(&self) -> bool {
-        self.0.client_auth_mandatory()
+        self.inner.client_auth_mandatory()
     }
 
     fn root_hint_subjects(&self) -> &[DistinguishedName] {
@@ -81,8 +91,8 @@ impl ClientCertVerifier for ClientVerifier {
         between: &[CertificateDer<'_>],
         now: UnixTime,
     ) -> Result<ClientCertVerified, Error> {
-        let verified = self.0.verify_client_cert(certificate, between, now)?;
-        identity_of(certificate).map(|_| verified)
+        let verified = self.inner.verify_client_cert(certificate, between, now)?;
+        identity_of(certificate, &self.revoked).map(|_| verified)
     }
 
     fn verify_tls12_signature(
@@ -100,11 +110,11 @@ impl ClientCertVerifier for ClientVerifier {
         certificate: &CertificateDer<'_>,
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        self.0.verify_tls13_signature(message, certificate, signed)
+        self.inner.verify_tls13_signature(message, certificate, signed)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.supported_verify_schemes()
+        self.inner.supported_verify_schemes()
     }
 }
 
@@ -112,14 +122,19 @@ impl ClientCertVerifier for ClientVerifier {
 #[derive(Debug)]
 pub(super) struct ServerVerifier {
     roots: Arc<RootCertStore>,
+    revoked: Arc<Revoked>,
     expected: Expected,
     algorithms: WebPkiSupportedAlgorithms,
 }
 
 impl ServerVerifier {
-    pub(super) fn new(roots: Arc<RootCertStore>, expected: Expected) -> Self {
+    pub(super) fn new(
+        roots: Arc<RootCertStore>,
+        revoked: Arc<Revoked>,
+        expected: Expected,
+    ) -> Self {
         let algorithms = ring::default_provider().signature_verification_algorithms;
-        Self { roots, expected, algorithms }
+        Self { roots, revoked, expected, algorithms }
     }
 }
 
@@ -135,7 +150,7 @@ impl ServerCertVerifier for ServerVerifier {
         let parsed = ParsedCertificate::try_from(certificate)?;
         let algorithms = self.algorithms.all;
         verify_server_cert_signed_by_trust_anchor(&parsed, &self.roots, between, now, algorithms)?;
-        let found = identity_of(certificate)?;
+        let found = identity_of(certificate, &self.revoked)?;
         if self.expected.allows(&found) {
             return Ok(ServerCertVerified::assertion());
         }

@@ -68,9 +68,12 @@ impl fmt::Debug for Sources {
 }
 
 impl Samples {
-    /// Adds a metric with all its values.
+    /// Adds values of a metric to those that others have added.
     pub fn add(&mut self, metric: &'static Metric, rows: impl IntoIterator<Item = Sample>) {
-        self.0.push((metric, rows.into_iter().collect()));
+        match self.0.iter_mut().find(|(known, _)| known.name == metric.name) {
+            Some((_, known)) => known.extend(rows),
+            None => self.0.push((metric, rows.into_iter().collect())),
+        }
     }
 
     /// All of them as text.

@@ -7,16 +7,20 @@ use console::out;
 use console::shared::Shared;
 use machine::Instant;
 use runtime::clock::Clock;
-use runtime::identity::{Facts, ListedCertificate};
+use runtime::identity::{Facts, ListedCertificate, Revoked};
 
 /// Shows these certificates. Exit code 1 if one is not valid now.
-pub(super) fn run(all: &[ListedCertificate], shared: &Shared) -> Result<Verdict, Failure> {
+pub(super) fn run(
+    all: &[ListedCertificate],
+    revoked: &Revoked,
+    shared: &Shared,
+) -> Result<Verdict, Failure> {
     let Instant(now) = Clock::new().now();
     let now = i64::try_from(now / 1_000_000_000).unwrap_or(i64::MAX);
     let mut rows = vec![["name", "serial", "valid until", ""].map(str::to_owned).to_vec()];
     for ListedCertificate { certificate, facts } in all {
         let Facts { identity, serial, from, until, until_text, .. } = facts;
-        let state = state(facts, now);
+        let state = state(facts, revoked, now);
         if shared.json {
             Answer::new("certificate")
                 .with("role", identity.as_ref().map(|it| it.role.name()))
@@ -35,14 +39,16 @@ pub(super) fn run(all: &[ListedCertificate], shared: &Shared) -> Result<Verdict,
     if !shared.json {
         out::print(&columns(&rows))?;
     }
-    let good = all.iter().all(|it| state(&it.facts, now) == VALID);
+    let good = all.iter().all(|it| state(&it.facts, revoked, now) == VALID);
     Ok(if good { Verdict::Yes } else { Verdict::No })
 }
 
 const VALID: &str = "valid";
 
-fn state(facts: &Facts, now: i64) -> &'static str {
-    if facts.until < now {
+fn state(facts: &Facts, revoked: &Revoked, now: i64) -> &'static str {
+    if revoked.covers(facts) {
+        "revoked"
+    } else if facts.until < now {
         "expired"
     } else if now < facts.from {
         "not yet valid"

@@ -3,6 +3,7 @@
 use super::super::error::IdentityError;
 use super::super::files::CertificateFiles;
 use super::super::names::{Expected, Role};
+use super::super::revoked::revoke;
 use super::super::security::Security;
 use super::*;
 use std::fs::Permissions;
@@ -52,6 +53,23 @@ fn a_certificate_that_was_issued_can_be_used_and_says_whose_it_is() {
     let authority = Authority::open(directory.path()).unwrap();
     let again = authority.issue(&node("3"), &[], Validity::days(1), false).unwrap_err();
     assert!(again.to_string().contains("keyway certs rotate"), "{again}");
+}
+
+#[test]
+fn a_certificate_that_was_revoked_is_refused_and_the_next_one_is_not() {
+    let (directory, mut authority) = setup(Validity::days(30));
+    let files = || CertificateFiles::of(directory.path(), &node("3"));
+    let security = load(files(), node("3")).unwrap();
+    let former = certificates(&files().certificate, "certificate").unwrap();
+    assert!(security.credentials().unwrap().vouch_for(&former));
+    revoke(directory.path(), &[node("3")], UnixTime::now().as_secs()).unwrap();
+    let said = complaint(directory.path());
+    assert!(said.contains("was revoked: keyway certs rotate node/3"), "{said}");
+    authority.rotate(&[node("3")], Validity::days(30)).unwrap();
+    security.reload();
+    let next = certificates(&files().certificate, "certificate").unwrap();
+    let vouches = |it| security.credentials().unwrap().vouch_for(it);
+    assert!(vouches(&next) && !vouches(&former));
 }
 
 #[test]
