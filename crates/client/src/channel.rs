@@ -1,6 +1,6 @@
 //! A client's socket: what it sends and receives, in envelopes if its cluster has some.
 
-use envelope::{ClientEnvelopes, ClientOpened, Counts, Seat};
+use envelope::{ClientEnvelopes, ClientOpened, Seat};
 use machine::Instant;
 use net::{Inbound, Outbound, Socket};
 use std::io;
@@ -29,12 +29,6 @@ impl Channel {
     #[must_use]
     pub fn socket(&self) -> &Socket {
         &self.socket
-    }
-
-    /// What was not let through, if everything is in envelopes.
-    #[must_use]
-    pub fn refused(&self) -> Option<&Counts> {
-        self.envelopes.as_ref().map(ClientEnvelopes::counts)
     }
 
     /// Hands over the packets of a batch of what has arrived, and says how many datagrams that was.

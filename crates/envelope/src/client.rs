@@ -1,7 +1,6 @@
 //! Envelopes at a client.
 
 use crate::ENVELOPE_LEN;
-use crate::counts::Counts;
 use crate::keys::Period;
 use crate::member::{Opened, echo_of, envelope};
 use crate::pass::{Pass, PassNumber, Passes};
@@ -36,7 +35,6 @@ pub struct ClientEnvelopes {
     /// When the first packet was sent with a cookie since the last answer, or since it was asked
     /// for another cookie.
     unanswered_since: Option<Duration>,
-    counts: Counts,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -88,14 +86,7 @@ impl ClientEnvelopes {
             waiting,
             sent_before: 0,
             unanswered_since: None,
-            counts: Counts::default(),
         }
-    }
-
-    /// What was refused so far.
-    #[must_use]
-    pub fn counts(&self) -> &Counts {
-        &self.counts
     }
 
     /// Hands over each envelope under which this packet is to be sent at this time, by any clock
@@ -166,7 +157,7 @@ impl ClientEnvelopes {
                 Ok(ClientOpened::Packet(datagram.get_mut(ENVELOPE_LEN..).unwrap_or_default()))
             }
             Err(why) => {
-                self.counts.note(why);
+                self.passes.note_refused(why);
                 Err(why)
             }
         }

@@ -1,5 +1,6 @@
 //! Packets that were not let through, by reason.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use wire::EnvelopeRefusal;
 
 const LEN: usize = EnvelopeRefusal::ALL.len();
@@ -36,6 +37,22 @@ impl FromIterator<(EnvelopeRefusal, u64)> for Counts {
             }
         }
         counts
+    }
+}
+
+/// What all clients of a process have counted, on whatever threads.
+#[derive(Debug, Default)]
+pub(crate) struct SharedCounts([AtomicU64; LEN]);
+
+impl SharedCounts {
+    pub(crate) fn note(&self, why: EnvelopeRefusal) {
+        if let Some(count) = self.0.get(place(why)) {
+            count.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    pub(crate) fn get(&self) -> Counts {
+        Counts(self.0.each_ref().map(|count| count.load(Ordering::Relaxed)))
     }
 }
 

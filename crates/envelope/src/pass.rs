@@ -1,10 +1,12 @@
 //! Passes: what makes a process a client. It has a number that nobody else ever has, and keys.
 
+use crate::counts::{Counts, SharedCounts};
 use crate::keys::{ClientKeys, Key, Period};
 use serde::{Deserialize, Serialize};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+use wire::EnvelopeRefusal;
 
 /// The number of a pass: a class of rights and a number that is given once. It is the upper part of
 /// the ids of all clients that have the pass, so every packet says whose it is.
@@ -87,6 +89,7 @@ struct Shared {
     renewals: AtomicU64,
     /// Seats that were taken.
     seats: AtomicU32,
+    refused: SharedCounts,
 }
 
 impl Passes {
@@ -94,7 +97,18 @@ impl Passes {
     #[must_use]
     pub fn new(pass: Pass) -> Self {
         let (renewals, seats) = (AtomicU64::new(0), AtomicU32::new(0));
-        Self(Arc::new(Shared { pass: Mutex::new(pass), renewals, seats }))
+        let refused = SharedCounts::default();
+        Self(Arc::new(Shared { pass: Mutex::new(pass), renewals, seats, refused }))
+    }
+
+    /// What came to its clients and was refused so far.
+    #[must_use]
+    pub fn refused(&self) -> Counts {
+        self.0.refused.get()
+    }
+
+    pub(crate) fn note_refused(&self, why: EnvelopeRefusal) {
+        self.0.refused.note(why);
     }
 
     /// The pass as it is now.

@@ -29,6 +29,7 @@ mod server;
 mod session;
 mod settings;
 mod shared;
+mod siblings;
 mod slots;
 mod slowlog;
 mod stats;

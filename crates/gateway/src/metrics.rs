@@ -9,6 +9,7 @@ use hdrhistogram::Histogram;
 use runtime::metrics::{Distribution, Sample, Samples, Source};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use wire::EnvelopeRefusal;
 use wire::layout::metric;
 
 /// Tells this gateway's figures as long as there is one.
@@ -54,6 +55,11 @@ fn fill(shared: &Shared, samples: &mut Samples) {
     let errors = stats.errors().into_iter().map(|(code, count)| Sample::labelled([code], count));
     samples.add(&metric::GATEWAY_ERRORS, errors);
     samples.add(&metric::GATEWAY_RESIDENT_BYTES, [Sample::plain(memory::resident())]);
+    if let Some(passes) = &shared.passes {
+        let row =
+            |(why, count): (EnvelopeRefusal, u64)| Sample::labelled(["gateway", why.name()], count);
+        samples.add(&metric::ENVELOPES_REFUSED, passes.refused().iter().map(row));
+    }
     add_commands(&stats.commands(), samples);
 }
 

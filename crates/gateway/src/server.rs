@@ -13,6 +13,7 @@ use crate::pause::Pause;
 use crate::script::Scripts;
 use crate::settings::{Fixed, KEEPALIVE, Settings};
 use crate::shared::Shared;
+use crate::siblings::Siblings;
 use crate::slots::Cluster;
 use crate::slowlog::SlowLog;
 use crate::stats::{Overdue, Stats};
@@ -141,6 +142,11 @@ impl Gateway {
         let (shared, listener) = first.block_on(open(options, &handles, acceptor.is_some()))?;
         first.spawn(accept(Arc::clone(&shared), handles, listener, acceptor));
         first.spawn(tick(Arc::clone(&shared)));
+        if let Some(siblings) = &shared.cluster {
+            for index in 0..siblings.count() {
+                first.spawn(Arc::clone(siblings).watch(index));
+            }
+        }
         Ok(Self { workers, shared })
     }
 
@@ -205,16 +211,7 @@ async fn open(
         }
         spaces.push(own.into());
     }
-    let bind = |why| StartError::Bind { at: listen, why };
-    let socket = if listen.is_ipv4() {
-        tokio::net::TcpSocket::new_v4()?
-    } else {
-        tokio::net::TcpSocket::new_v6()?
-    };
-    // Connections of a gateway that has just ended do not keep the next one from starting.
-    socket.set_reuseaddr(true)?;
-    socket.bind(listen).map_err(bind)?;
-    let listener = socket.listen(BACKLOG).map_err(bind)?;
+    let listener = listen_at(listen)?;
     let listen = listener.local_addr()?;
     let reserve = Reserve::new(FILES_OF_WORKER * workers.len() as u64);
     let clients_max = usize::try_from(files::left()).unwrap_or(usize::MAX).max(1);
@@ -233,10 +230,11 @@ async fn open(
     let shared = Shared {
         databases: databases.into_iter().map(serve).collect(),
         workers,
-        cluster: options.cluster,
+        cluster: options.cluster.map(Siblings::new).map(Arc::new),
         multi: options.multi,
         sync: options.sync,
         services,
+        passes,
         tracking: Tracking::default(),
         listen,
         acl: options.acl,
@@ -254,6 +252,20 @@ async fn open(
         _reserve: reserve,
     };
     Ok((Arc::new(shared), listener))
+}
+
+/// Listens there. Nobody is let in yet.
+fn listen_at(listen: SocketAddr) -> Result<TcpListener, StartError> {
+    let bind = |why| StartError::Bind { at: listen, why };
+    let socket = if listen.is_ipv4() {
+        tokio::net::TcpSocket::new_v4()?
+    } else {
+        tokio::net::TcpSocket::new_v6()?
+    };
+    // Connections of a gateway that has just ended do not keep the next one from starting.
+    socket.set_reuseaddr(true)?;
+    socket.bind(listen).map_err(bind)?;
+    socket.listen(BACKLOG).map_err(bind)
 }
 
 /// A database with a store for each worker, given what each worker has of all databases.

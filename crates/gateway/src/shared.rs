@@ -10,10 +10,11 @@ use crate::multi::Multi;
 use crate::pause::Pause;
 use crate::script::Scripts;
 use crate::settings::Settings;
-use crate::slots::Cluster;
+use crate::siblings::Siblings;
 use crate::slowlog::SlowLog;
 use crate::stats::Stats;
 use crate::tracking::Tracking;
+use envelope::Passes;
 use runtime::clock::Clock;
 use runtime::files::Reserve;
 use std::net::SocketAddr;
@@ -29,12 +30,14 @@ pub(crate) struct Shared {
     /// Threads that serve connections.
     pub(crate) workers: usize,
     /// What clients of Redis Cluster are told, if it is to be one.
-    pub(crate) cluster: Option<Cluster>,
+    pub(crate) cluster: Option<Arc<Siblings>>,
     /// What EXEC does with what cannot change together.
     pub(crate) multi: Multi,
     /// What acknowledged writes are safe from, in a word.
     pub(crate) sync: String,
     pub(crate) services: Vec<SocketAddr>,
+    /// Where packets are in envelopes.
+    pub(crate) passes: Option<Passes>,
     pub(crate) tracking: Tracking,
     pub(crate) scripts: Arc<Scripts>,
     pub(crate) listen: SocketAddr,

@@ -1,5 +1,4 @@
-//! A gateway as clients of Redis Cluster see it: a node of a cluster that has all slots, and sends
-//! nobody elsewhere.
+//! Slots of a Redis Cluster, and where clients of one reach gateways.
 
 use cluster::tag_of;
 use std::fmt;
@@ -14,13 +13,9 @@ pub(crate) const SLOTS: u16 = 16_384;
 pub struct Cluster {
     /// Where they reach this gateway; `None`: where each has connected to.
     pub announce: Option<Endpoint>,
-}
-
-impl Cluster {
-    /// Where a client reaches this gateway that has connected to that address.
-    pub(crate) fn endpoint(&self, local: SocketAddr) -> Endpoint {
-        self.announce.clone().unwrap_or_else(|| local.into())
-    }
+    /// Where they reach the other gateways, which share the slots with this one. It may be among
+    /// them. With any, [`announce`](Self::announce) is to be what the others call it.
+    pub gateways: Vec<Endpoint>,
 }
 
 /// Where clients reach a gateway, in their own words.

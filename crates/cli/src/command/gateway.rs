@@ -90,12 +90,17 @@ pub(crate) struct Rules {
     /// carries out one command after the other, as those of a pipeline.
     #[arg(long, value_name = "HOW", default_value_t)]
     multi: Multi,
-    /// Tell clients of Redis Cluster that this is a node of one, which has all slots.
+    /// Tell clients of Redis Cluster that this is a node of one, which has all slots, or those
+    /// that --gateways leave to it.
     #[arg(long)]
     cluster: bool,
     /// Where clients of Redis Cluster reach this gateway; by default where each has connected to.
     #[arg(long, value_name = "HOST:PORT", requires = "cluster")]
     announce: Option<Endpoint>,
+    /// All gateways that are to share the slots, by the places that they announce; this one may
+    /// be among them.
+    #[arg(long, value_name = "HOST:PORT,...", value_delimiter = ',', requires = "announce")]
+    gateways: Vec<Endpoint>,
     /// Most clients at once.
     #[arg(long, value_name = "N", default_value_t = MAXCLIENTS)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..))]
@@ -227,7 +232,8 @@ impl Rules {
     }
 
     fn cluster(&self) -> Option<Cluster> {
-        self.cluster.then(|| Cluster { announce: self.announce.clone() })
+        let (announce, gateways) = (self.announce.clone(), self.gateways.clone());
+        self.cluster.then_some(Cluster { announce, gateways })
     }
 
     fn acl(&self) -> Result<Acl, Failure> {

@@ -213,8 +213,8 @@ fn clients_have_their_rights_and_gateways_and_loads_a_pass() {
     processes.ask(&format!("{reader} put greeting hacked")).expect(4);
     assert_eq!(processes.ask("get greeting").expect(0).stdout, "hello");
 
-    processes.ask(&format!("certs issue gateway 1 --dir {dir}")).expect(0);
-    let gateway = "gateway --json --listen 127.0.0.1:0 --certs";
+    processes.ask(&format!("certs issue gateway 1 --address 127.0.0.1 --dir {dir}")).expect(0);
+    let gateway = "gateway --json --listen 127.0.0.1:0 --metrics 127.0.0.1:0 --certs";
     let line = processes.run_client("gateway", &format!("{gateway} {dir}/gateway-1.crt"));
     let said: serde_json::Value = serde_json::from_str(&line).unwrap();
     let at: SocketAddr = said["redis"].as_str().unwrap().parse().unwrap();
@@ -224,6 +224,13 @@ fn clients_have_their_rights_and_gateways_and_loads_a_pass() {
     let mut answer = [0; 23];
     redis.read_exact(&mut answer).unwrap();
     assert_eq!(&answer, b"+OK\r\n$5\r\nhello\r\n$1\r\n1\r\n");
+    let metrics = said["metrics"].as_str().unwrap().parse().unwrap();
+    let asker = Asker::new(&certs(&processes).join("ca.crt"), None);
+    let page = asker.ask("GET", metrics, "/metrics", &[]).body;
+    for why in EnvelopeRefusal::ALL {
+        let row = format!("_refused_total{{role=\"gateway\",why=\"{}\"}} ", why.name());
+        assert!(page.contains(&row), "{row} in {page}");
+    }
 
     let load = "bench --json --threads 1 --keys 100 --load --duration 1s --rate 500 --workload A";
     let measured = processes.ask(load).expect(0).json();

@@ -369,6 +369,18 @@ fn a_cookie_of_the_period_before_is_good_for_what_waits() {
 }
 
 #[test]
+fn what_the_clients_of_a_process_refuse_is_counted_in_one_place() {
+    let mut world = World::new();
+    let mut other = ClientEnvelopes::new(world.passes.clone());
+    for client in [&mut world.client, &mut other] {
+        let refused = client.open(at(NODE), &mut packet(Op::GetReply, b"")).unwrap_err();
+        assert_eq!(refused, EnvelopeRefusal::Bare);
+    }
+    let counted: Vec<_> = world.passes.refused().iter().filter(|(_, count)| *count > 0).collect();
+    assert_eq!(counted, [(EnvelopeRefusal::Bare, 2)]);
+}
+
+#[test]
 fn whoever_has_no_keys_lets_nothing_through() {
     let mut world = World::new();
     for role in [MemberRole::Switch, MemberRole::Node, MemberRole::Cache] {

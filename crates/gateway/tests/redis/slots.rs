@@ -2,11 +2,18 @@
 
 use crate::raw::{Raw, command, options, start};
 use gateway::{Cluster, Gateway, Options};
+use std::net::TcpListener;
+use std::time::Duration;
 
-/// A gateway that says so, and that it is reached there.
-fn start_cluster(announce: Option<&str>) -> Gateway {
-    let announce = announce.map(|it| it.parse().unwrap());
-    Gateway::start(Options { cluster: Some(Cluster { announce }), ..options() }).unwrap()
+/// Between two looks.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// A gateway that says so, that it is reached there, and that these are others.
+fn start_cluster(announce: Option<&str>, gateways: &[&str]) -> Gateway {
+    let read = |it: &str| it.parse().unwrap();
+    let gateways = gateways.iter().copied().map(read).collect();
+    let cluster = Some(Cluster { announce: announce.map(read), gateways });
+    Gateway::start(Options { cluster, ..options() }).unwrap()
 }
 
 fn bulk(text: &str) -> String {
@@ -28,7 +35,7 @@ fn without_a_cluster_there_are_no_slots() {
 
 #[test]
 fn one_node_has_all_slots_where_the_client_has_connected() {
-    let gateway = start_cluster(None);
+    let gateway = start_cluster(None, &[]);
     let mut client = Raw::connect(gateway.local());
     let port = gateway.local().port();
     client.send("CLUSTER MYID\r\n");
@@ -61,7 +68,7 @@ fn one_node_has_all_slots_where_the_client_has_connected() {
 
 #[test]
 fn the_place_of_a_node_can_be_announced() {
-    let gateway = start_cluster(Some("redis.example.com:7000"));
+    let gateway = start_cluster(Some("redis.example.com:7000"), &[]);
     let mut client = Raw::connect(gateway.local());
     client.send("HELLO 3\r\n");
     assert_eq!(client.line(), "%7");
@@ -78,4 +85,39 @@ fn the_place_of_a_node_can_be_announced() {
     let host = bulk("redis.example.com");
     client.expect(format!("{}:7000\r\n{}{host}", bulk("port"), bulk("ip")));
     client.expect(format!("{}{host}", bulk("endpoint")));
+}
+
+#[test]
+fn gateways_share_the_slots_and_one_that_is_gone_has_none() {
+    let other = TcpListener::bind("127.0.0.1:0").unwrap();
+    let at = other.local_addr().unwrap();
+    let gateway = start_cluster(Some("a.example.com:7000"), &[&at.to_string()]);
+    let mut client = Raw::connect(gateway.local());
+    let both = client.text("CLUSTER NODES\r\n");
+    let lines: Vec<&str> = both.lines().collect();
+    assert!(
+        lines.len() == 2
+            && lines[0].ends_with(&format!(" {at}@0 master - 0 0 1 connected 0-8191"))
+            && lines[1]
+                .ends_with(" a.example.com:7000@0 myself,master - 0 0 1 connected 8192-16383"),
+        "{both}"
+    );
+    client.send("CLUSTER SLOTS\r\n");
+    client.expect("*2\r\n*3\r\n:0\r\n:8191\r\n");
+    client.expect(format!("*4\r\n{}:{}\r\n$40\r\n", bulk("127.0.0.1"), at.port()));
+    client.line();
+    client.expect("*0\r\n*3\r\n:8192\r\n:16383\r\n");
+    client.expect(format!("*4\r\n{}:7000\r\n$40\r\n", bulk("a.example.com")));
+    client.line();
+    client.expect("*0\r\n");
+    drop(other);
+    let mut seen = (0..200).map(|_| {
+        std::thread::park_timeout(PAUSE);
+        client.text("CLUSTER NODES\r\n")
+    });
+    let text =
+        seen.find(|text| text.contains(" connected 0-16383")).expect("it is seen to be gone");
+    assert!(text.contains(&format!(" {at}@0 master,fail - 0 0 1 disconnected\n")), "{text}");
+    // Whoever has its slots now, every key is here as before.
+    client.ask("SET shared 1\r\nGET shared\r\n", "+OK\r\n$1\r\n1\r\n");
 }
