@@ -128,7 +128,7 @@ impl Notes {
         let (start, end) = codec::notes_of(partition, from);
         let range = (start.as_ref().map(Vec::as_slice), end.as_ref().map(Vec::as_slice));
         let folded = self.folded.tree();
-        let mut above = folded.above(range);
+        let mut above: BTreeMap<_, _> = folded.above(range, Direction::Forward).collect();
         let changed = self.changed.of_partition(partition, from);
         above.extend(changed.map(|NoteChange { key, note, .. }| (key, note)));
         let visit = |at: &[u8], note: &[u8]| visit(codec::note_name(at), note);

@@ -12,8 +12,21 @@ pub(super) enum Direction {
     Backward,
 }
 
+impl Direction {
+    /// How a key compares with another that it is visited before.
+    fn earlier(self) -> Ordering {
+        match self {
+            Self::Forward => Ordering::Less,
+            Self::Backward => Ordering::Greater,
+        }
+    }
+}
+
 /// Keys and what becomes of them; `None` is a key removed.
 type Changes = BTreeMap<Slice, Option<Slice>>;
+
+/// One of them.
+type Change<'a> = (&'a Slice, &'a Option<Slice>);
 
 /// One of fjall's keyspaces under the changes made to it since the last batch. Whoever makes them
 /// bounds them, by syncing.
@@ -114,13 +127,32 @@ impl Tree {
         self.taken.clear();
     }
 
-    /// What reads see above what is on disk.
+    /// What reads see above what is on disk, in the order of the keys (or the reverse).
     pub(super) fn above<'a>(
         &'a self,
         range: (Bound<&[u8]>, Bound<&[u8]>),
-    ) -> BTreeMap<&'a Slice, &'a Option<Slice>> {
-        let taken = self.taken.range::<[u8], _>(range);
-        taken.chain(self.changed.range::<[u8], _>(range)).collect()
+        direction: Direction,
+    ) -> impl Iterator<Item = Change<'a>> {
+        let of = |changes: &'a Changes| {
+            let mut range = changes.range::<[u8], _>(range);
+            let next = move || match direction {
+                Direction::Forward => range.next(),
+                Direction::Backward => range.next_back(),
+            };
+            std::iter::from_fn(next).peekable()
+        };
+        let (mut taken, mut changed) = (of(&self.taken), of(&self.changed));
+        std::iter::from_fn(move || {
+            let order = match (taken.peek(), changed.peek()) {
+                (Some((was, _)), Some((is, _))) => was.cmp(is),
+                (Some(_), None) => return taken.next(),
+                (None, _) => return changed.next(),
+            };
+            if order.is_eq() {
+                taken.next();
+            }
+            if order == direction.earlier() { taken.next() } else { changed.next() }
+        })
     }
 
     /// Visits entries in order of their keys (or the reverse) until told to break.
@@ -136,10 +168,10 @@ impl Tree {
         }
         let range = (start.as_ref().map(Vec::as_slice), end.as_ref().map(Vec::as_slice));
         let on_disk = self.on_disk.range::<&[u8], _>(range);
-        let above = self.above(range).into_iter();
+        let above = self.above(range, direction);
         match direction {
             Direction::Forward => merge(on_disk, above, direction, visit),
-            Direction::Backward => merge(on_disk.rev(), above.rev(), direction, visit),
+            Direction::Backward => merge(on_disk.rev(), above, direction, visit),
         }
     }
 
@@ -186,14 +218,10 @@ impl Tree {
 /// Visits both, which come in this order; of equal keys the changed one counts.
 pub(super) fn merge<'a>(
     on_disk: impl Iterator<Item = fjall::Guard>,
-    changed: impl Iterator<Item = (&'a Slice, &'a Option<Slice>)>,
+    changed: impl Iterator<Item = Change<'a>>,
     direction: Direction,
     mut visit: impl FnMut(&[u8], &[u8]) -> ControlFlow<()>,
 ) -> fjall::Result<()> {
-    let earlier = match direction {
-        Direction::Forward => Ordering::Less,
-        Direction::Backward => Ordering::Greater,
-    };
     let mut on_disk = on_disk.map(fjall::Guard::into_inner);
     let mut changed = changed.peekable();
     let mut stored = on_disk.next().transpose()?;
@@ -204,7 +232,7 @@ pub(super) fn merge<'a>(
             (None, Some(_)) => Ordering::Greater,
             (Some((key, _)), Some((change, _))) => match key.cmp(change) {
                 Ordering::Equal => Ordering::Equal,
-                order if order == earlier => Ordering::Less,
+                order if order == direction.earlier() => Ordering::Less,
                 _ => Ordering::Greater,
             },
         };
