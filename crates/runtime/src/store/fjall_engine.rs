@@ -78,6 +78,8 @@ pub struct FjallEngine {
     /// The disk it lies on, if somebody watches it, and when it last said what it needs of that.
     disk: Option<Need>,
     needs_at: Instant,
+    /// Whether a sync has said so since somebody asked for the room.
+    needs_said: bool,
     /// Also set by reads, which have no other way to say that they failed.
     failed: OnceCell<EngineError>,
     /// Dropped last, so that nobody gets in before fjall has finished.
@@ -142,6 +144,7 @@ impl FjallEngine {
             clearing: BTreeMap::new(),
             disk: None,
             needs_at: Instant(0),
+            needs_said: false,
             failed: OnceCell::new(),
             directory,
         })
@@ -187,8 +190,11 @@ impl FjallEngine {
 
     /// What there is room for on the disk, if it is watched.
     pub fn disk_room(&mut self, now: Instant) -> Option<DiskRoom> {
-        // Where syncs go on apart, they say it: trees are not to be waited for here.
-        if !self.syncs_apart() && self.needs_at <= now {
+        // Trees are not to be waited for while syncs that go on apart say it. When there are none,
+        // what was written before is still flushed and merged.
+        if std::mem::take(&mut self.needs_said) {
+            self.needs_at = now + NEEDS_EVERY;
+        } else if !self.apart.is_under_way() && self.needs_at <= now {
             self.set_needs(self.database.needs());
             self.needs_at = now + NEEDS_EVERY;
         }

@@ -104,6 +104,7 @@ impl FjallEngine {
         if let Some(Done { rotated, needs }) = under_way.as_ref().and_then(|it| it.done.get()) {
             self.have_rotated(*rotated);
             self.set_needs(*needs);
+            self.needs_said = true;
         }
         self.health()
     }

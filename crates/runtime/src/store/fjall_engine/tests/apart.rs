@@ -2,6 +2,8 @@
 
 use super::crash::copy;
 use super::*;
+use crate::disk::MinFreeDisk;
+use wire::Room;
 
 fn open_always(dir: &Path) -> FjallEngine {
     FjallEngine::open(dir, SHARD, StoreId(7), SyncPolicy::Always).unwrap()
@@ -148,4 +150,25 @@ fn batches_are_written_in_order_whoever_writes_them() {
     assert_eq!(names, [b"first".to_vec(), b"second".to_vec()]);
     end(&mut engine);
     assert!(engine.is_all_durable());
+}
+
+/// What was written is flushed and merged when nothing more is: then there is room again, although
+/// no sync says so.
+#[test]
+fn what_the_disk_needs_room_for_is_looked_at_when_no_sync_has_said_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let disk = Disk::open(dir.path(), MinFreeDisk::Bytes(0)).unwrap();
+    let mut engine = open_always(&dir.path().join("shard"));
+    engine.watch(&disk);
+    let room =
+        |engine: &mut FjallEngine, ms| engine.disk_room(Instant::from_unix_ms(ms)).unwrap().room;
+    assert_eq!(room(&mut engine, 1_000), Room::Plenty);
+    engine.write(&KEY, &RECORD);
+    assert!(engine.begin_sync().unwrap());
+    end(&mut engine);
+    // As if much had been in memory then.
+    engine.set_needs(u64::MAX / 2);
+    assert_eq!(room(&mut engine, 2_000), Room::Shut, "a sync has just said so");
+    assert_eq!(room(&mut engine, 2_019), Room::Shut);
+    assert_eq!(room(&mut engine, 2_020), Room::Plenty);
 }
