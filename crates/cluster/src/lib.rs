@@ -48,8 +48,8 @@ pub use order::{
     Order, Report, Settled, SwitchTables,
 };
 pub use plane::{
-    Capabilities, ContentReport, InstallError, PartitionCount, SwitchControl, SwitchCounters,
-    TableSizes,
+    Capabilities, ContentReport, InstallError, NodeCount, PartitionCount, RECORDS_PER_REQUEST,
+    SwitchControl, SwitchCounters, TableSizes,
 };
 pub use range_table::{RangeTable, Span};
 pub use record::{NodeRecord, ShardRecord, SwitchRecord};

@@ -5,7 +5,7 @@
 
 use crate::{
     CacheId, CacheReport, CacheSpec, CacheTables, ClockAhead, ClockOrder, ClusterId, Epoch, HotKey,
-    HotOrder, Incarnation, Keyspace, Leader, Lease, NodeId, NodeSpec, Partition, PartitionCount,
+    HotOrder, Incarnation, Keyspace, Leader, Lease, NodeCount, NodeId, NodeSpec, Partition,
     PartitionId, PartitionSample, Resources, StoreId, Stored, SwitchCounters, Verification,
     VerifyOrder, Versions, text,
 };
@@ -329,10 +329,9 @@ pub struct NodeReport {
     /// with samples, the rest as their turn comes.
     #[serde(default)]
     pub samples: Vec<PartitionSample>,
-    /// Requests that have come to the content addresses of keys since it has the partition, as its
-    /// head or tail: no switch counts them.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub by_address: Vec<PartitionCount>,
+    /// What it has counted of its partitions and no switch does, where there is anything.
+    #[serde(rename = "by_address", default, skip_serializing_if = "Vec::is_empty")]
+    pub counts: Vec<NodeCount>,
     /// How far it takes the cluster's clock to be ahead of its own; `None` if it was not told in
     /// this incarnation.
     #[serde(default)]
@@ -385,7 +384,7 @@ impl NodeReport {
             resources: Resources::of_shards(all().map(|it| it.resources)),
             stored: Stored::join(all().flat_map(|it| it.stored.iter().copied())),
             samples: all().flat_map(|it| it.samples.iter().cloned()).collect(),
-            by_address: all().flat_map(|it| it.by_address.iter().copied()).collect(),
+            counts: all().flat_map(|it| it.counts.iter().copied()).collect(),
             clock: all().find_map(|it| it.clock),
             asked_directly: all().any(|it| it.asked_directly),
             leaving: all().any(|it| it.leaving),

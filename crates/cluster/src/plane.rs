@@ -190,6 +190,39 @@ pub struct PartitionCount {
     pub writes: u64,
 }
 
+/// What a node has counted of one partition, since it has it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NodeCount {
+    /// Which.
+    pub partition: PartitionId,
+    /// Reads that came to the content addresses of keys: no switch counts them.
+    pub reads: u64,
+    /// Writes that came there.
+    pub writes: u64,
+    /// Records that scans have examined, however the scans came.
+    #[serde(default)]
+    pub scanned: u64,
+    /// Bytes of the requests that it has served, as its head or tail.
+    #[serde(default)]
+    pub bytes_in: u64,
+    /// Bytes of its answers to reads.
+    #[serde(default)]
+    pub bytes_out: u64,
+}
+
+impl NodeCount {
+    /// Nothing yet.
+    #[must_use]
+    pub fn new(partition: PartitionId) -> Self {
+        Self { partition, ..Self::default() }
+    }
+}
+
+/// A scan costs a node as much as a request more for each so many records that it examines, one by
+/// one in the order of keys. Of nodes that serve GETs of 100 bytes in 1.2 us of processor time, a
+/// record takes 0.13 us where it is small.
+pub const RECORDS_PER_REQUEST: u64 = 8;
+
 /// How the controller fills any kind of switch; which kind it is, nobody else knows.
 pub trait SwitchControl {
     /// Replaces all tables at once: every packet sees the old ones or the new ones, whole. Older

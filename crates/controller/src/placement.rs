@@ -133,7 +133,7 @@ impl Placement {
     /// A node says this of partitions.
     pub(crate) fn hear_node(&mut self, now: Instant, node: NodeId, report: &NodeReport) {
         self.samples.hear(now, node, &report.samples);
-        self.loads.hear_node(node, &report.by_address);
+        self.loads.hear_node(node, &report.counts);
     }
 
     /// Partitions of the map were made of others, which are there no more.
@@ -186,9 +186,13 @@ impl Placement {
         let rates: BTreeMap<PartitionId, Rate> = self.loads.rates().collect();
         let rate = |it: &Partition| {
             let (rate, held) = (rates.get(&it.id), self.samples.held(it));
-            let Rate { reads, writes } = rate.copied().unwrap_or_default();
             let known = rate.is_some() || held.is_some();
-            known.then_some(PartitionRate { partition: it.id, reads, writes, held })
+            let Rate { reads, writes, scanned, bytes_in, bytes_out } =
+                rate.copied().unwrap_or_default();
+            let partition = it.id;
+            let rate =
+                PartitionRate { partition, reads, writes, scanned, bytes_in, bytes_out, held };
+            known.then_some(rate)
         };
         let burdens = |shares: &Shares, fills: &Fills| {
             let burden = |(node, load, permille)| {

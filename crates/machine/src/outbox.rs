@@ -9,6 +9,7 @@ use wire::Endpoint;
 pub struct Outbox {
     bytes: Vec<u8>,
     queue: VecDeque<Waiting>,
+    written: u64,
 }
 
 #[derive(Clone, Debug)]
@@ -48,6 +49,7 @@ impl Outbox {
         let start = self.bytes.len();
         write(&mut self.bytes);
         assert!(self.bytes.len() >= start, "writers append");
+        self.written += (self.bytes.len() - start) as u64;
         self.queue.push_back(Waiting { from, to, bytes: start..self.bytes.len() });
     }
 
@@ -68,11 +70,19 @@ impl Outbox {
         if self.queue.is_empty() {
             self.bytes.clear();
             std::mem::swap(self, other);
+            std::mem::swap(&mut self.written, &mut other.written);
             return;
         }
         while let Some(Datagram { from, to, payload }) = other.pop() {
             self.push_from(from, to, |out| out.extend_from_slice(payload));
         }
+    }
+
+    /// Bytes that were ever written to it. What came here by [`append`](Self::append) may be among
+    /// them or not.
+    #[must_use]
+    pub fn written(&self) -> u64 {
+        self.written
     }
 
     /// How many datagrams wait.

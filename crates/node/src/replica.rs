@@ -58,7 +58,7 @@ use crate::shard::context::Context;
 use crate::shard::room::Behind;
 use crate::shard::timers::Timers;
 use crate::shard::waits::Waits;
-use cluster::{Mutant, NodeId, Partition, PartitionCount};
+use cluster::{Match, Mutant, NodeCount, NodeId, Partition, RECORDS_PER_REQUEST};
 use machine::{Instant, Retransmissions, RttEstimator};
 use std::time::Duration;
 use wire::Version;
@@ -107,9 +107,8 @@ pub(crate) struct Replica {
     pub(crate) totals: Totals,
     /// Which of them are asked for.
     pub(crate) asked: Asked,
-    /// Requests that came to its keys' addresses, and that this node is the one to answer. No
-    /// switch has counted them.
-    pub(crate) by_address: PartitionCount,
+    /// What was asked of it that no switch counts.
+    pub(crate) count: NodeCount,
     /// Until the successor acknowledges, and until it says committed.
     pub(crate) acknowledge_rtt: RttEstimator,
     pub(crate) commit_rtt: RttEstimator,
@@ -121,6 +120,16 @@ pub(crate) struct Replica {
     pub(crate) announcements_left: u8,
 }
 
+/// What a request has cost.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Cost {
+    /// Bytes of the request, and of the answer that it was given at once.
+    pub(crate) bytes_in: u64,
+    pub(crate) bytes_out: u64,
+    /// Records that it examined as a scan.
+    pub(crate) scanned: u64,
+}
+
 impl Replica {
     /// A replica that knows nothing yet.
     ///
@@ -130,7 +139,7 @@ impl Replica {
     pub(crate) fn new(partition: Partition, me: NodeId, ordered: bool, caught_up: bool) -> Self {
         Self {
             asked: Asked::new(partition.id),
-            by_address: PartitionCount { partition: partition.id, reads: 0, writes: 0 },
+            count: NodeCount::new(partition.id),
             member: Member::new(partition, me, ordered),
             caught_up,
             settled: false,
@@ -163,9 +172,19 @@ impl Replica {
     /// Counts a request that came to the address of a key, if it is this node's to answer: whoever
     /// else gets it refuses it, and it comes again.
     pub(crate) fn count_by_address(&mut self, writes: bool) {
-        let Self { member, by_address, .. } = self;
-        by_address.writes += u64::from(writes && member.is_head());
-        by_address.reads += u64::from(!writes && member.is_tail());
+        let Self { member, count, .. } = self;
+        count.writes += u64::from(writes && member.is_head());
+        count.reads += u64::from(!writes && member.is_tail());
+    }
+
+    /// Counts what a request has cost. In the sample of what is asked for a scan stands for as many
+    /// requests as it has cost.
+    pub(crate) fn count_cost(&mut self, now: Instant, at: Match, cost: Cost) {
+        let Cost { bytes_in, bytes_out, scanned } = cost;
+        self.count.bytes_in += bytes_in;
+        self.count.bytes_out += bytes_out;
+        self.count.scanned += scanned;
+        (0..scanned / RECORDS_PER_REQUEST).for_each(|_| self.asked.see(now, at));
     }
 
     /// Takes it that every version up to this one was there before anything was written.

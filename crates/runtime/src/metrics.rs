@@ -9,7 +9,7 @@ use crate::driver::{
 };
 use crate::keyring::Keyring;
 use crate::roles::Roles;
-use cluster::{CacheReport, HotCount, Member, NodeId, Resources, Stored, Volume};
+use cluster::{CacheReport, HotCount, Member, NodeCount, NodeId, Resources, Stored, Volume};
 use controller::{CopyStatus, MemberState, PlacementStatus, Status};
 use std::collections::BTreeMap;
 use wire::layout::metric;
@@ -255,6 +255,7 @@ impl Samples {
         };
         let rows = nodes.iter().map(|(id, node)| Sample::real([id.to_string()], busy(node)));
         self.add(&metric::NODE_CPU_SECONDS, rows);
+        self.add_counts(nodes);
         self.add_resources(nodes);
         self.add_stored(nodes);
         self.add_latencies(nodes);
@@ -322,6 +323,21 @@ impl Samples {
             })
         });
         self.add(metric, rows);
+    }
+
+    /// What nodes count of single partitions.
+    fn add_counts(&mut self, nodes: &[(NodeId, NodeSnapshot)]) {
+        let rows = |value: fn(&NodeCount) -> u64| {
+            nodes.iter().flat_map(move |(id, node)| {
+                let counts = node.shards.iter().flat_map(|shard| &shard.report.counts);
+                counts.map(move |it| {
+                    Sample::labelled([id.to_string(), it.partition.to_string()], value(it))
+                })
+            })
+        };
+        self.add(&metric::NODE_PARTITION_SCANNED, rows(|it| it.scanned));
+        self.add(&metric::NODE_PARTITION_BYTES_IN, rows(|it| it.bytes_in));
+        self.add(&metric::NODE_PARTITION_BYTES_OUT, rows(|it| it.bytes_out));
     }
 
     fn add_single(

@@ -4556,6 +4556,30 @@ pub mod metric {
         labels: &["node"],
         help: "Partitions the node has a role in.",
     };
+    /// Records that scans of the partition have examined at this node, since it has the partition.
+    pub const NODE_PARTITION_SCANNED: Metric = Metric {
+        name: "keyway_node_partition_scanned",
+        kind: Kind::Counter,
+        unit: None,
+        labels: &["node", "partition"],
+        help: "Records that scans of the partition have examined at this node, since it has the partition.",
+    };
+    /// Bytes of requests for the partition that this node has served, since it has the partition.
+    pub const NODE_PARTITION_BYTES_IN: Metric = Metric {
+        name: "keyway_node_partition_bytes_in",
+        kind: Kind::Counter,
+        unit: None,
+        labels: &["node", "partition"],
+        help: "Bytes of requests for the partition that this node has served, since it has the partition.",
+    };
+    /// Bytes of this node's answers to reads of the partition, since it has the partition.
+    pub const NODE_PARTITION_BYTES_OUT: Metric = Metric {
+        name: "keyway_node_partition_bytes_out",
+        kind: Kind::Counter,
+        unit: None,
+        labels: &["node", "partition"],
+        help: "Bytes of this node's answers to reads of the partition, since it has the partition.",
+    };
     /// Hot keys of the partitions that the node has a role in, as they are marked there.
     pub const NODE_HOT_KEYS: Metric = Metric {
         name: "keyway_node_hot_keys",

@@ -149,7 +149,11 @@ fn partition_json(it: &PartitionView) -> Value {
         "id": it.id,
         "keyspace": it.keyspace,
         "reads_per_s": it.reads,
+        "scanned_per_s": it.scanned,
         "writes_per_s": it.writes,
+        "bytes_in_per_s": it.bytes_in,
+        "bytes_out_per_s": it.bytes_out,
+        "tail_busy_permille": it.busy_permille,
         "bytes": it.bytes,
         "chain": it.chain,
     })

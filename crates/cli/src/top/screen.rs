@@ -76,7 +76,7 @@ struct Columns<'a> {
 /// Of a node's row; what grows is the bar, which may say that the node is not ready.
 const NODE_COLUMNS: Columns<'_> = Columns { grows: (8, 9), give_way: &[5, 7, 6, 3] };
 /// Of a partition's row; what grows is the chain.
-const PARTITION_COLUMNS: Columns<'_> = Columns { grows: (5, 9), give_way: &[4, 1] };
+const PARTITION_COLUMNS: Columns<'_> = Columns { grows: (9, 9), give_way: &[5, 6, 8, 7, 3, 1] };
 /// Of a key's row; what grows is the key.
 const KEY_COLUMNS: Columns<'_> = Columns { grows: (0, 24), give_way: &[7, 6, 5, 8, 1, 4] };
 

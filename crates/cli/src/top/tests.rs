@@ -68,8 +68,10 @@ fn partitions_are_listed_the_busiest_first_where_there_is_room() {
     let rates = known.zip([10, 4_321]).map(|(it, reads)| PartitionRate {
         partition: it.id,
         reads,
-        writes: 0,
+        scanned: 5_600,
+        bytes_out: 91_000,
         held: Some(Volume { keys: 1, bytes: 77_000 }),
+        ..PartitionRate::default()
     });
     after.placement.partitions = rates.collect();
     let view = View::between(&before, &after);

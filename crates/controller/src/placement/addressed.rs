@@ -1,7 +1,8 @@
-//! Requests that came to nodes by the content addresses of keys: no switch has counted them.
+//! What nodes count and switches do not: requests that came by the content addresses of keys, the
+//! records that scans examine, and bytes.
 
 use super::rate::Rate;
-use cluster::{NodeId, PartitionCount, PartitionId};
+use cluster::{NodeCount, NodeId, PartitionId};
 use std::collections::BTreeMap;
 
 /// What all nodes have counted together since they were first heard. It only grows: a node that
@@ -14,14 +15,17 @@ pub(super) struct Addressed {
 
 impl Addressed {
     /// A node says what it has counted.
-    pub(super) fn hear(&mut self, node: NodeId, counts: &[PartitionCount]) {
-        for PartitionCount { partition, reads, writes } in counts {
-            let now = Rate { reads: *reads, writes: *writes };
+    pub(super) fn hear(&mut self, node: NodeId, counts: &[NodeCount]) {
+        for NodeCount { partition, reads, writes, scanned, bytes_in, bytes_out } in
+            counts.iter().copied()
+        {
+            let now = Rate { reads, writes, scanned, bytes_in, bytes_out };
             // What came before it was first heard came at nobody knows what time.
-            let Some(before) = self.said.insert((node, *partition), now) else { continue };
-            let began_again = now.reads < before.reads || now.writes < before.writes;
+            let Some(before) = self.said.insert((node, partition), now) else { continue };
+            // All counts begin again together.
+            let began_again = now.plus(before.since(now)) != now;
             let more = if began_again { now } else { now.since(before) };
-            let all = self.all.entry(*partition).or_default();
+            let all = self.all.entry(partition).or_default();
             *all = all.plus(more);
         }
     }
@@ -45,15 +49,18 @@ mod tests {
     #[test]
     fn what_nodes_count_is_summed_and_never_goes_back() {
         let (partition, mut addressed) = (PartitionId(7), Addressed::default());
-        let mut said = |node, reads, writes| {
-            addressed.hear(NodeId(node), &[PartitionCount { partition, reads, writes }]);
-            addressed.of(partition)
+        let mut said = |node, reads, writes, scanned| {
+            let count = NodeCount { reads, writes, scanned, ..NodeCount::new(partition) };
+            addressed.hear(NodeId(node), &[count]);
+            let Rate { reads, writes, scanned, .. } = addressed.of(partition);
+            (reads, writes, scanned)
         };
-        assert_eq!(said(1, 1_000, 10), Rate::default(), "from before it was heard");
-        assert_eq!(said(1, 1_100, 11), Rate { reads: 100, writes: 1 });
-        assert_eq!(said(2, 5, 5), Rate { reads: 100, writes: 1 });
-        assert_eq!(said(2, 6, 5), Rate { reads: 101, writes: 1 });
-        assert_eq!(said(1, 4, 0), Rate { reads: 105, writes: 1 }, "it has begun again");
+        assert_eq!(said(1, 1_000, 10, 900), (0, 0, 0), "from before it was heard");
+        assert_eq!(said(1, 1_100, 11, 901), (100, 1, 1));
+        assert_eq!(said(2, 5, 5, 5), (100, 1, 1));
+        assert_eq!(said(2, 6, 5, 8), (101, 1, 4));
+        assert_eq!(said(1, 4, 0, 0), (105, 1, 4), "it has begun again");
+        assert_eq!(said(1, 5, 0, 7), (106, 1, 11));
         addressed.keep(|_| false);
         assert_eq!(addressed.of(partition), Rate::default());
     }

@@ -4,7 +4,6 @@ use super::change::Change;
 use super::fills::Fills;
 use super::loads::Loads;
 use super::quiet::Quiet;
-use super::rate::Rate;
 use super::rest::Rests;
 use super::samples::Samples;
 use crate::capacity::Weights;
@@ -159,8 +158,8 @@ impl<'a> Scene<'a> {
 
     /// What a member has to do for a partition.
     pub(super) fn load(&self, partition: &Partition, node: NodeId) -> u64 {
-        let Rate { reads, writes } = self.loads.of(partition.id);
-        writes + if partition.tail() == Some(node) { reads } else { 0 }
+        let rate = self.loads.of(partition.id);
+        rate.writes + if partition.tail() == Some(node) { rate.reading() } else { 0 }
     }
 
     /// What each node has to do when all that is under way has come to its end.
@@ -191,7 +190,8 @@ impl<'a> Scene<'a> {
 
     /// What a change does to shares, as far as the map does not show it yet.
     pub(super) fn apply(&self, shares: &mut Shares, partition: &Partition, change: &Change) {
-        let Rate { reads, writes } = self.loads.of(partition.id);
+        let rate = self.loads.of(partition.id);
+        let (reads, writes) = (rate.reading(), rate.writes);
         let Some(now) = partition.tail() else { return };
         match *change {
             Change::Turn { tail, .. } => shares.shift((now, tail), reads),
@@ -206,7 +206,7 @@ impl<'a> Scene<'a> {
             Change::Split { ref cuts, .. } => {
                 let at: Vec<Match> = cuts.iter().map(|cut| cut.at).collect();
                 for (cut, rate) in cuts.iter().zip(self.rates_between(partition, &at)) {
-                    shares.shift((now, cut.tail), rate.reads);
+                    shares.shift((now, cut.tail), rate.reading());
                 }
             }
             Change::Merge { .. } => {}
@@ -329,7 +329,7 @@ impl<'a> Scene<'a> {
     fn best_turn(&self, node: NodeId, free: &[&Partition], shares: &Shares) -> Option<Change> {
         let mine = free.iter().filter(|it| it.tail() == Some(node));
         let turns = mine.flat_map(|it| {
-            let Rate { reads, .. } = self.loads.of(it.id);
+            let reads = self.loads.of(it.id).reading();
             let others = it.members().iter().filter(|other| **other != node);
             others.filter_map(move |tail| {
                 let after = Self::gains(shares, (node, *tail), (reads, TURN_GAIN_PERMILLE))?;

@@ -3,8 +3,8 @@
 use super::addressed::Addressed;
 use super::rate::Rate;
 use cluster::{
-    Epoch, HotOrder, Incarnation, KeyspaceId, Map, NodeId, Partition, PartitionCount, PartitionId,
-    SwitchCounters,
+    Epoch, HotOrder, Incarnation, KeyspaceId, Map, NodeCount, NodeId, Partition, PartitionCount,
+    PartitionId, SwitchCounters,
 };
 use machine::Instant;
 use std::collections::BTreeMap;
@@ -38,7 +38,7 @@ pub(crate) struct Loads {
     partitions: BTreeMap<PartitionId, Counted>,
     /// What parts of others are expected to be asked for, and since when, until it is counted.
     expected: BTreeMap<PartitionId, (Instant, Rate)>,
-    hot: BTreeMap<(KeyspaceId, u64), Away>,
+    hot: BTreeMap<(KeyspaceId, u64), Rate>,
     /// What nodes count where no switch does.
     addressed: Addressed,
 }
@@ -56,13 +56,6 @@ struct Counted {
     changed: Option<Instant>,
     /// Samples that are still to be left out.
     unsettled: u8,
-}
-
-/// Requests for a hot key that went elsewhere than to its partition's chain.
-#[derive(Clone, Copy, Debug, Default)]
-struct Away {
-    reads: u64,
-    writes: u64,
 }
 
 impl Counted {
@@ -195,10 +188,7 @@ impl Loads {
                 known.begin_again();
             } else {
                 let away = away.get(&count.partition).copied().unwrap_or_default();
-                known.take(
-                    from,
-                    seen.since(Rate { reads: away.reads, writes: away.writes }).per_second(time),
-                );
+                known.take(from, seen.since(away).per_second(time));
             }
         }
         true
@@ -218,20 +208,21 @@ impl Loads {
         }
     }
 
-    /// A node has counted this of requests that pass no switch.
-    pub(super) fn hear_node(&mut self, node: NodeId, by_address: &[PartitionCount]) {
-        self.addressed.hear(node, by_address);
+    /// A node has counted this.
+    pub(super) fn hear_node(&mut self, node: NodeId, counts: &[NodeCount]) {
+        self.addressed.hear(node, counts);
     }
 
     /// What a switch and nodes together have counted.
     fn counted(&self, switch: &SwitchCounters, by_switch: &PartitionCount) -> Rate {
         let PartitionCount { partition, reads, writes } = *by_switch;
-        let by_switch = Rate { reads, writes };
-        if switch.counts_by_address() {
-            by_switch
+        let by_switch = Rate { reads, writes, ..Rate::default() };
+        let by_nodes = self.addressed.of(partition);
+        by_switch.plus(if switch.counts_by_address() {
+            by_nodes.uncounted_by_switches()
         } else {
-            by_switch.plus(self.addressed.of(partition))
-        }
+            by_nodes
+        })
     }
 
     /// Of each partition what has gone elsewhere since the last sample.
@@ -239,16 +230,16 @@ impl Loads {
         &mut self,
         counters: &SwitchCounters,
         (map, hot): (&Map, &HotOrder),
-    ) -> BTreeMap<PartitionId, Away> {
+    ) -> BTreeMap<PartitionId, Rate> {
         let before = std::mem::take(&mut self.hot);
-        let mut away: BTreeMap<PartitionId, Away> = BTreeMap::new();
+        let mut away: BTreeMap<PartitionId, Rate> = BTreeMap::new();
         for count in &counters.hot {
             let name = (count.keyspace, count.keyhash);
             let Some(entry) = hot.keys.iter().find(|it| (it.keyspace, it.keyhash) == name) else {
                 continue;
             };
             let writes = if entry.delegation.is_some() { count.writes } else { 0 };
-            let now = Away { reads: count.spread, writes };
+            let now = Rate { reads: count.spread, writes, ..Rate::default() };
             self.hot.insert(name, now);
             // A key that has just come in was counted from nothing.
             let known = before.get(&name).copied().unwrap_or_default();
@@ -256,8 +247,7 @@ impl Loads {
                 |it: &&Partition| it.keyspace == entry.keyspace && it.holds(entry.match_value);
             let Some(partition) = map.partitions.iter().find(holds) else { continue };
             let sum = away.entry(partition.id).or_default();
-            sum.reads += now.reads.saturating_sub(known.reads);
-            sum.writes += now.writes.saturating_sub(known.writes);
+            *sum = sum.plus(now.since(known));
         }
         away
     }

@@ -87,7 +87,8 @@ impl Scene<'_> {
     ) -> Change {
         let now = partition.tail().unwrap_or_default();
         let rates = self.rates_between(partition, at);
-        let cuts = at.iter().zip(rates).map(|(at, Rate { reads, .. })| {
+        let cuts = at.iter().zip(rates).map(|(at, rate)| {
+            let reads = rate.reading();
             let others = partition.members().iter().filter(|node| **node != now);
             let best = others
                 .map(|node| (shares.busier_after((now, *node), reads), *node))

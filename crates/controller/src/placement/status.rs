@@ -2,6 +2,7 @@
 
 use super::change::Change;
 use super::log::PlacementDecision;
+use super::rate::reading;
 use cluster::{NodeId, PartitionId, Volume};
 use serde::{Deserialize, Serialize};
 
@@ -36,7 +37,7 @@ pub struct PlacementStatus {
 
 /// Requests per second for a partition, without those that copies of hot keys answer and writes of
 /// keys that are delegated.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PartitionRate {
     /// Which.
     pub partition: PartitionId,
@@ -44,9 +45,26 @@ pub struct PartitionRate {
     pub reads: u64,
     /// Writes.
     pub writes: u64,
+    /// Records that scans examined: [`cluster::RECORDS_PER_REQUEST`] cost as much as a request.
+    #[serde(default)]
+    pub scanned: u64,
+    /// Bytes of requests.
+    #[serde(default)]
+    pub bytes_in: u64,
+    /// Bytes of answers to reads.
+    #[serde(default)]
+    pub bytes_out: u64,
     /// What lies in it, as its tail has said; not there while that is not known.
     #[serde(default)]
     pub held: Option<Volume>,
+}
+
+impl PartitionRate {
+    /// What its reads cost its tail per second, in requests.
+    #[must_use]
+    pub fn reading(&self) -> u64 {
+        reading(self.reads, self.scanned)
+    }
 }
 
 /// What a node has to do.
@@ -54,8 +72,9 @@ pub struct PartitionRate {
 pub struct NodeBurden {
     /// Which.
     pub node: NodeId,
-    /// Reads of the partitions whose tail it is and writes of those that it is a member of, per
-    /// second. For a node that serves half as much as the fastest each counts twice.
+    /// Reads of the partitions whose tail it is, by what they cost, and writes of those that it is
+    /// a member of, per second. For a node that serves half as much as the fastest each counts
+    /// twice.
     pub load: u64,
     /// The same in thousandths of the mean.
     pub permille: u64,

@@ -90,16 +90,19 @@ fn counts(members: &Members) -> Counts {
         matches!(state, Some(MemberReport::Switch(it)) if it.counts_by_address())
     });
     for (_, peer) in members.iter() {
-        let counted = match peer.report.as_ref().map(|report| &report.state) {
-            Some(MemberReport::Switch(counters)) => &counters.partitions,
-            Some(MemberReport::Node(_)) if by_switches => continue,
-            Some(MemberReport::Node(report)) => &report.by_address,
-            Some(MemberReport::Cache(_)) | None => continue,
+        let mut add = |partition, (more_reads, more_writes)| {
+            let (reads, writes): &mut (u64, u64) = counts.entry(partition).or_default();
+            *reads = reads.saturating_add(more_reads);
+            *writes = writes.saturating_add(more_writes);
         };
-        for count in counted {
-            let (reads, writes) = counts.entry(count.partition).or_default();
-            *reads = reads.saturating_add(count.reads);
-            *writes = writes.saturating_add(count.writes);
+        match peer.report.as_ref().map(|report| &report.state) {
+            Some(MemberReport::Switch(counters)) => {
+                counters.partitions.iter().for_each(|it| add(it.partition, (it.reads, it.writes)));
+            }
+            Some(MemberReport::Node(report)) if !by_switches => {
+                report.counts.iter().for_each(|it| add(it.partition, (it.reads, it.writes)));
+            }
+            Some(MemberReport::Node(_) | MemberReport::Cache(_)) | None => {}
         }
     }
     counts

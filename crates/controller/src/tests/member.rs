@@ -3,8 +3,9 @@
 
 use cluster::{
     CacheReport, Capabilities, ClockAhead, ClusterId, ContentReport, Epoch, HotCount, HotKey,
-    HotOrder, Incarnation, Install, KeyName, NodeId, NodeReport, Order, Partition, PartitionCount,
-    PartitionId, PartitionSample, Resources, Settled, StoreId, Stored, SwitchCounters, Tenure,
+    HotOrder, Incarnation, Install, KeyName, NodeCount, NodeId, NodeReport, Order, Partition,
+    PartitionCount, PartitionId, PartitionSample, Resources, Settled, StoreId, Stored,
+    SwitchCounters, Tenure,
 };
 use machine::Instant;
 use std::collections::{BTreeMap, BTreeSet};
@@ -41,6 +42,8 @@ pub(super) struct Obedient {
     /// Revision that it says it has installed, whatever that may be.
     pub(super) claims: Option<Revision>,
     pub(super) counts: Vec<PartitionCount>,
+    /// What it counts of partitions, if it is a node.
+    pub(super) node_counts: Vec<NodeCount>,
     /// What a node says that it holds.
     pub(super) stored: Vec<Stored>,
     /// What it takes of its machine, if it is a node.
@@ -100,6 +103,7 @@ impl Obedient {
             installed: None,
             claims: None,
             counts: Vec::new(),
+            node_counts: Vec::new(),
             stored: Vec::new(),
             resources: Resources::default(),
             samples: Vec::new(),
@@ -362,7 +366,7 @@ impl Obedient {
             resources: self.resources,
             stored: self.stored.clone(),
             samples: self.samples.clone(),
-            by_address: self.counts.clone(),
+            counts: self.node_counts.clone(),
             clock: self.clock_told,
             asked_directly: self.asked_directly,
             leaving: self.leaving,

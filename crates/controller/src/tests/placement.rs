@@ -3,7 +3,10 @@
 use super::member::content_on;
 use super::world::World;
 use crate::{CommandError, Controller, KeyspaceSpec, MoveError, PlacementStatus, RemakeError};
-use cluster::{Capabilities, KeyspaceKind, Member, NodeId, PartitionCount, PartitionId};
+use cluster::{
+    Capabilities, KeyspaceKind, Member, NodeCount, NodeId, PartitionCount, PartitionId,
+    RECORDS_PER_REQUEST,
+};
 use machine::Instant;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -84,6 +87,18 @@ impl World {
     }
 }
 
+impl World {
+    /// What a node has counted of a partition.
+    fn node_count(&mut self, node: NodeId, partition: PartitionId) -> &mut NodeCount {
+        let counts = &mut self.member(Member::Node(node)).node_counts;
+        let place = counts.iter().position(|it| it.partition == partition).unwrap_or_else(|| {
+            counts.push(NodeCount::new(partition));
+            counts.len() - 1
+        });
+        &mut counts[place]
+    }
+}
+
 fn steady(demand: &Demand) -> impl Fn(Duration) -> Demand + use<> {
     let demand = demand.clone();
     move |_| demand.clone()
@@ -104,6 +119,39 @@ fn reads_turn_to_other_members_and_nothing_is_copied() {
     assert_eq!(world.worst_permille(&demand), 1_000, "{:?}", world.status().decisions);
     assert_eq!(sets(&world), before);
     assert!(world.status().replicated && world.status().covered);
+}
+
+/// Four partitions of one node are asked for as often as those of all others; but of two of them
+/// long scans are asked for, each of which costs as much as nine requests.
+#[test]
+fn scans_weigh_what_they_cost() {
+    let mut world = World::with_keyspace(4, 1, 16, 1);
+    world.copying = SECOND;
+    let tail = world.partition(0).tail().unwrap();
+    let demand: Demand = world.map().partitions.iter().map(|it| (it.id, (1_000, 0))).collect();
+    let mine = world.map().partitions.into_iter().filter(|it| it.tail() == Some(tail));
+    let scanned: Vec<PartitionId> = mine.take(2).map(|it| it.id).collect();
+    let of_scanned = scanned.clone();
+    world.serve_as_it_is(40 * SECOND, move |world, _| {
+        for id in &of_scanned {
+            let found = world.map().partitions.into_iter().find(|it| it.id == *id).unwrap();
+            // A step is a tenth of a second.
+            let count = world.node_count(found.tail().unwrap(), *id);
+            count.scanned += 100 * 8 * RECORDS_PER_REQUEST;
+            count.bytes_out += 70_000;
+        }
+        demand.clone()
+    });
+    let tail_of = |id: &PartitionId| {
+        world.map().partitions.into_iter().find(|it| it.id == *id).and_then(|it| it.tail())
+    };
+    let tails: BTreeSet<_> = scanned.iter().map(tail_of).collect();
+    assert_eq!(tails.len(), 2, "they are read at one node: {:?}", world.status().decisions);
+    let rates = world.status().placement.partitions;
+    let rate = rates.iter().find(|it| it.partition == scanned[0]).unwrap();
+    assert!((990..=1_010).contains(&rate.reads), "{rate:?}");
+    assert!((8_900..=9_100).contains(&rate.reading()), "{rate:?}");
+    assert!((690_000..=710_000).contains(&rate.bytes_out), "{rate:?}");
 }
 
 /// Nodes count what comes to them by the addresses of keys, where no switch does.
@@ -131,13 +179,9 @@ fn by_address(capabilities: Capabilities) -> (u64, u64) {
         world.step();
         for (id, (reads, writes)) in &demand {
             let node = world.map().partitions.into_iter().find(|it| it.id == *id).unwrap().chain[0];
-            let counts = &mut world.member(Member::Node(node)).counts;
-            let place = counts.iter().position(|it| it.partition == *id).unwrap_or_else(|| {
-                counts.push(none_of(*id));
-                counts.len() - 1
-            });
-            counts[place].reads += reads / 10;
-            counts[place].writes += writes / 10;
+            let count = world.node_count(node, *id);
+            count.reads += reads / 10;
+            count.writes += writes / 10;
         }
         world.settle();
     }

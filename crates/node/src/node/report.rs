@@ -7,7 +7,7 @@ use crate::replica::Replica;
 use crate::replica::copy::Copy;
 use crate::shard::cluster_view::ClusterView;
 use crate::shard::counters::Counters;
-use cluster::{NodeReport, PartitionCount, PartitionId, ShardRecord, Stored, Volume};
+use cluster::{NodeCount, NodeReport, PartitionId, ShardRecord, Stored, Volume};
 use machine::Instant;
 use wire::Revision;
 
@@ -43,7 +43,7 @@ impl<E: Engine> Node<E> {
             resources: self.resources(),
             stored: self.stored(),
             samples: self.samples(now),
-            by_address: self.by_address(),
+            counts: self.counts(),
             clock: self.shard.ahead,
             asked_directly: self.shard.direct.is_asked(now) || self.has_addresses(),
             // Whoever runs the node says so.
@@ -51,10 +51,10 @@ impl<E: Engine> Node<E> {
         }
     }
 
-    /// Requests that came to the addresses of keys, where any did.
-    fn by_address(&self) -> Vec<PartitionCount> {
-        let counts = self.replicas.values().map(|replica| replica.by_address);
-        counts.filter(|it| it.reads + it.writes > 0).collect()
+    /// What was asked of its partitions that no switch counts, where anything was.
+    fn counts(&self) -> Vec<NodeCount> {
+        let counts = self.replicas.values().map(|replica| replica.count);
+        counts.filter(|it| *it != NodeCount::new(it.partition)).collect()
     }
 
     /// Whether keys have content addresses, so that it is asked past the switch at any time.

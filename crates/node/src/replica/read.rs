@@ -6,10 +6,10 @@ use crate::hot::copies::read_copy_of_mget;
 use crate::hot::deferred::Unpublished;
 use crate::hot::delegation::reads::see_missed_read;
 use crate::hot::publish::tell_missed;
-use crate::replica::Replica;
 use crate::replica::judge::{entry, is_over, judge};
 use crate::replica::lookup::Lookup;
 use crate::replica::serve::matches_key;
+use crate::replica::{Cost, Replica};
 use crate::shard::context::Context;
 use crate::shard::reply::{refuse, reply_endpoint, reply_header, reply_source, send, send_when};
 use crate::shard::waits::Waits;
@@ -221,7 +221,13 @@ pub(crate) fn handle_mget<E: Engine>(
         };
         ctx.see_use(keyspace, key.keyhash, key.key, Use::Read);
         replica.asked.see(ctx.now, Match(key.match_value));
+        let before = answer.payload.len();
         replica.answer_mget_key(ctx, request, index, &at, key.key, &mut answer);
+        // What was sent on the way made room.
+        let bytes_out = answer.payload.len().saturating_sub(before) as u64;
+        let bytes_in = key.key.len() as u64;
+        let cost = Cost { bytes_in, bytes_out, scanned: 0 };
+        replica.count_cost(ctx.now, Match(key.match_value), cost);
     }
     answer.send(ctx, request);
     *ctx.scratch = answer.payload;

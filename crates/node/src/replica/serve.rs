@@ -2,7 +2,7 @@
 
 use crate::engine::Engine;
 use crate::heat::Use;
-use crate::replica::Replica;
+use crate::replica::{Cost, Replica};
 use crate::shard::context::Context;
 use crate::shard::reply::{came_by_address, refuse, reply_header, send};
 use cluster::{ContentRouting, Keyspace, KeyspaceKind, Match, MaybeMutant, Mutant};
@@ -170,6 +170,7 @@ fn serve_known<E: Engine>(
         }
         return replica.handle_batch(ctx, header, steps);
     }
+    let (written, scanned) = (ctx.written(), ctx.counters.scanned);
     match *body {
         Body::Get { key } => replica.handle_get(ctx, header, key),
         Body::Range { limit, start, end } => {
@@ -177,9 +178,15 @@ fn serve_known<E: Engine>(
         }
         _ => {
             let delegates = wire::may_be_delegated(packet.header(), packet.payload());
-            return replica.handle_write(ctx, op, header, body, delegates);
+            replica.handle_write(ctx, op, header, body, delegates)?;
         }
     }
+    let cost = Cost {
+        bytes_in: packet.payload().len() as u64,
+        bytes_out: if op.is_write() { 0 } else { ctx.written() - written },
+        scanned: ctx.counters.scanned - scanned,
+    };
+    replica.count_cost(ctx.now, Match(header.match_value), cost);
     Ok(())
 }
 

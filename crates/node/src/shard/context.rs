@@ -149,6 +149,14 @@ impl<E: Engine> Shard<E> {
     }
 }
 
+impl<E> Context<'_, E> {
+    /// Bytes that were ever written to be sent.
+    pub(crate) fn written(&self) -> u64 {
+        let apart = [&self.free, &self.late].into_iter().flatten();
+        self.out.written() + apart.map(|out| out.written()).sum::<u64>()
+    }
+}
+
 /// What time it is in the cluster, of whose clock the node was told how far it is ahead. Nobody has
 /// a lease who was not told.
 fn time(told: Option<ClockAhead>, mutant: MaybeMutant, now: Instant) -> UnixMs {

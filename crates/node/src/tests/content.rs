@@ -1,7 +1,7 @@
 //! Requests that come to the content addresses of their keys, stamped by nobody.
 
 use super::*;
-use cluster::{CacheId, CacheSpec, ContentRouting, PartitionCount};
+use cluster::{CacheId, CacheSpec, ContentRouting};
 use wire::{CONTENT_HOP_FLAGS, ContentClass, hop_flag};
 
 const CLIENT_AT: u16 = 33;
@@ -115,13 +115,13 @@ fn the_head_takes_writes_and_the_tail_answers_from_the_address_of_the_key() {
     let read = chain.bring(2, port(CLIENT_AT), &at_home, &[b"k"]).unwrap();
     assert_eq!(read.from, chain.address(ContentClass::ReadAtHome, b"k"));
     assert_eq!(chain.nodes[2].counters().by_address, 2);
-    let counted = |node: usize| chain.nodes[node].report(chain.now).by_address;
+    let counted = |node: usize| {
+        let counts = chain.nodes[node].report(chain.now).counts;
+        counts.iter().map(|it| (it.partition, it.reads, it.writes)).collect::<Vec<_>>()
+    };
     let partition = PartitionId(1);
-    assert_eq!(counted(0), [PartitionCount { partition, reads: 0, writes: 1 }]);
-    assert_eq!(
-        (counted(1), counted(2)),
-        (vec![], vec![PartitionCount { partition, reads: 2, writes: 0 }])
-    );
+    assert_eq!(counted(0), [(partition, 0, 1)]);
+    assert_eq!((counted(1), counted(2)), (vec![], vec![(partition, 2, 0)]));
 }
 
 #[test]
@@ -138,7 +138,7 @@ fn whoever_is_not_the_head_or_the_tail_now_says_so() {
         assert_eq!(answer.from, chain.address(ContentClass::Write, b"k"));
     }
     // It comes again to whoever is, and is counted there.
-    assert!(chain.nodes[1..].iter().all(|node| node.report(chain.now).by_address.is_empty()));
+    assert!(chain.nodes[1..].iter().all(|node| node.report(chain.now).counts.is_empty()));
     // What the packet says of partition, epoch and chain is not believed.
     let forged = Header { partition: 1, epoch: 4, ..chain.unstamped(Op::Get, b"k") };
     let mut forged = forged;

@@ -27,6 +27,44 @@ fn a_scan_gives_pieces_that_follow_each_other() {
     }
     let want: Vec<_> = (0..100).map(|n| format!("k{n:03}").into_bytes()).collect();
     assert_eq!(keys, want);
+    let [count] = chain.nodes[0].report(chain.now).counts[..] else { panic!("one partition") };
+    // Of each piece but the last, one record more is examined, for which there is no room.
+    let pieces = keys.len().div_ceil(11);
+    assert_eq!(count.scanned, (keys.len() + pieces - 1) as u64);
+    assert!(count.bytes_out > 100 * 104 && count.bytes_in > 100 * 104, "{count:?}");
+}
+
+/// Scans of few keys cost as much as many requests for others; in the sample of what is asked for
+/// they count as much.
+#[test]
+fn the_sample_of_what_is_asked_for_has_scans_by_what_they_cost() {
+    let mut chain = Chain::new(1);
+    for n in 0..64u64 {
+        chain.put(format!("k{n:02}").as_bytes(), b"v");
+    }
+    chain.settle();
+    for round in 0..400u64 {
+        // One request of five is a scan of 32 records, and costs as much as the others together.
+        if round.is_multiple_of(5) {
+            let flags = flag::END_OPEN;
+            let mut header = Header { flags, ..chain.stamped(Op::Range, b"k00", 1_000 + round) };
+            RangeInterval { first: header.match_value, last: u128::MAX }.put(&mut header);
+            chain.send(&header, &[&RangeBody { limit: 32 }.to_bytes(), b"k00"]);
+        } else {
+            chain.get(b"k50").unwrap();
+        }
+        chain.replies.clear();
+        chain.pass(MS * 2);
+    }
+    let asked = (0..100).find_map(|_| {
+        chain.pass(MS);
+        let samples = chain.nodes[0].report(chain.now).samples;
+        samples.into_iter().find(|it| !it.asked.is_empty()).map(|it| it.asked)
+    });
+    let asked = asked.expect("a busy partition is told of");
+    let at = chain.map.keyspaces[0].match_value(b"k00");
+    let scans = asked.iter().filter(|it| **it == at).count();
+    assert!((26..=44).contains(&scans), "{scans} of {}", asked.len());
 }
 
 #[test]

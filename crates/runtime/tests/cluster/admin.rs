@@ -108,7 +108,10 @@ const CONTROLLER_METRICS: [Metric; 14] = [
 
 /// These have samples only once something was asked, while something is copied, or keys are hot,
 /// with a limit or a disk, when replicas were compared, with certificates or envelopes.
-const COPY_METRICS: [Metric; 13] = [
+const COPY_METRICS: [Metric; 16] = [
+    metric::NODE_PARTITION_SCANNED,
+    metric::NODE_PARTITION_BYTES_IN,
+    metric::NODE_PARTITION_BYTES_OUT,
     metric::ENVELOPES_REFUSED,
     metric::NODE_LATENCY_SECONDS,
     metric::NODE_MEMORY_MAX_BYTES,

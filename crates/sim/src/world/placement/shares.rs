@@ -37,7 +37,8 @@ impl Evening<'_> {
     fn shares<'a>(&'a self, map: &'a Map) -> Shares<'a> {
         let mut shares = Shares { about: self, map, nodes: BTreeMap::new() };
         for partition in &map.partitions {
-            let PartitionRate { reads, writes, .. } = self.rate(partition);
+            let rate = self.rate(partition);
+            let (reads, writes) = (rate.reading(), rate.writes);
             for node in partition.members() {
                 let reads = if partition.tail() == Some(*node) { reads } else { 0 };
                 *shares.nodes.entry(*node).or_default() += reads + writes;
@@ -48,9 +49,9 @@ impl Evening<'_> {
     }
 
     fn rate(&self, partition: &Partition) -> PartitionRate {
-        let (none, id) = (None, partition.id);
+        let id = partition.id;
         let found = self.rates.iter().find(|it| it.partition == id).copied();
-        found.unwrap_or(PartitionRate { partition: id, reads: 0, writes: 0, held: none })
+        found.unwrap_or(PartitionRate { partition: id, ..PartitionRate::default() })
     }
 }
 
@@ -62,7 +63,8 @@ impl Shares<'_> {
         let Some((partition, now)) = partition.and_then(|it| Some((it, it.tail()?))) else {
             return Vec::new();
         };
-        let PartitionRate { reads, writes, .. } = self.about.rate(partition);
+        let rate = self.about.rate(partition);
+        let (reads, writes) = (rate.reading(), rate.writes);
         match *change {
             PlacementChange::Turn { tail: to, .. } => vec![(now, to, reads)],
             PlacementChange::Move { from, to, reads: moves_reads, .. } => {
@@ -114,7 +116,8 @@ mod tests {
     #[test]
     fn while_a_replica_is_copied_reads_come_from_whoever_is_the_tail() {
         let node = NodeId;
-        let rates = [PartitionRate { partition: ONE, reads: 20, writes: 10, held: None }];
+        let rates =
+            [PartitionRate { partition: ONE, reads: 20, writes: 10, ..PartitionRate::default() }];
         let under_way =
             [PlacementChange::Move { partition: ONE, from: node(1), to: node(3), reads: true }];
         let about = Evening { rates: &rates, under_way: &under_way, floor: 0 };
