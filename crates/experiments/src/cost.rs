@@ -14,8 +14,8 @@ use std::time::Duration;
 pub(crate) struct Payers {
     pub(crate) coordinator: Vec<Identity>,
     pub(crate) nodes: Vec<Identity>,
-    /// Stores of others behind the nodes.
-    pub(crate) stores: Vec<Identity>,
+    /// What stands beside each node on its host: a store of others, or a coordinator.
+    pub(crate) guests: Vec<Identity>,
     pub(crate) switch: Vec<Identity>,
 }
 
@@ -26,8 +26,8 @@ pub(crate) struct Cost {
     pub(crate) coordinator: f64,
     /// Each node's.
     pub(crate) nodes: Vec<f64>,
-    /// That of each node's store.
-    pub(crate) stores: Vec<f64>,
+    /// That of what stands beside each of them.
+    pub(crate) guests: Vec<f64>,
     /// The switch's process, and the kernel's threads that deliver packets when nobody else has
     /// time for it.
     pub(crate) switch: f64,
@@ -42,7 +42,7 @@ impl Payers {
             clients: own(),
             coordinator: all(&self.coordinator),
             nodes: each(&self.nodes),
-            stores: each(&self.stores),
+            guests: each(&self.guests),
             switch: all(&self.switch) + kernel_threads().map(spent).sum::<f64>(),
         }
     }
@@ -52,24 +52,28 @@ impl Cost {
     /// Everything together.
     pub(crate) fn sum(&self) -> f64 {
         let Self { clients, coordinator, switch, .. } = self;
-        clients + coordinator + switch + self.of_nodes() + self.of_stores()
+        clients + coordinator + switch + self.of_nodes() + self.of_guests()
     }
 
     pub(crate) fn of_nodes(&self) -> f64 {
         total(&self.nodes)
     }
 
-    pub(crate) fn of_stores(&self) -> f64 {
-        total(&self.stores)
+    pub(crate) fn of_guests(&self) -> f64 {
+        total(&self.guests)
     }
 
     /// That of the host that has most to do, if each has a processor of its own: one of so many
-    /// clients, the coordinator, or a node with its store.
+    /// clients, the coordinator, or a node with what stands beside it.
     pub(crate) fn busiest_host(&self, clients: u16) -> f64 {
-        let stores = self.stores.iter().copied().chain(std::iter::repeat(0.0));
-        let nodes = self.nodes.iter().zip(stores).map(|(node, store)| node + store);
-        let first = f64::max(self.clients / f64::from(clients), self.coordinator);
-        nodes.fold(first, f64::max)
+        let others = f64::max(self.clients / f64::from(clients), self.coordinator);
+        others.max(self.busiest_node())
+    }
+
+    /// That of the node that has most to do, with what stands beside it.
+    pub(crate) fn busiest_node(&self) -> f64 {
+        let guests = self.guests.iter().copied().chain(std::iter::repeat(0.0));
+        self.nodes.iter().zip(guests).map(|(node, guest)| node + guest).fold(0.0, f64::max)
     }
 
     /// What was spent since an earlier look.
@@ -81,7 +85,7 @@ impl Cost {
             clients: self.clients - before.clients,
             coordinator: self.coordinator - before.coordinator,
             nodes: each(&self.nodes, &before.nodes),
-            stores: each(&self.stores, &before.stores),
+            guests: each(&self.guests, &before.guests),
             switch: self.switch - before.switch,
         }
     }
@@ -93,7 +97,7 @@ impl Cost {
             clients: self.clients * factor,
             coordinator: self.coordinator * factor,
             nodes: each(&self.nodes),
-            stores: each(&self.stores),
+            guests: each(&self.guests),
             switch: self.switch * factor,
         }
     }
@@ -191,12 +195,12 @@ mod tests {
     const MOMENTS_MAX: u32 = 3_000;
 
     #[test]
-    fn the_host_that_has_most_to_do_is_a_client_the_coordinator_or_a_node_with_its_store() {
-        let cost = |clients, coordinator, stores: &[f64]| Cost {
+    fn the_host_that_has_most_to_do_is_a_client_the_coordinator_or_a_node_with_its_guest() {
+        let cost = |clients, coordinator, guests: &[f64]| Cost {
             clients,
             coordinator,
             nodes: vec![1.0, 3.0, 2.0],
-            stores: stores.to_vec(),
+            guests: guests.to_vec(),
             switch: 9.0,
         };
         let busiest = |it: Cost| it.busiest_host(2);
@@ -204,6 +208,7 @@ mod tests {
         assert!((busiest(cost(8.0, 0.0, &[])) - 4.0).abs() < 1e-9);
         assert!((busiest(cost(8.0, 5.0, &[])) - 5.0).abs() < 1e-9);
         assert!((busiest(cost(8.0, 5.0, &[0.0, 1.0, 4.0])) - 6.0).abs() < 1e-9);
+        assert!((cost(8.0, 5.0, &[0.0, 1.0, 1.5]).busiest_node() - 4.0).abs() < 1e-9);
         let all = cost(8.0, 5.0, &[1.0]);
         assert!((all.sum() - 29.0).abs() < 1e-9);
         assert!((all.times(2.0).since(&all).sum() - 29.0).abs() < 1e-9);

@@ -5,7 +5,6 @@
 //! each. All arms are measured at every point on the same rack, under the same load, by turns.
 
 pub(crate) mod arm;
-pub(crate) mod cost;
 pub(crate) mod design;
 pub(crate) mod equal;
 pub(crate) mod experiment;

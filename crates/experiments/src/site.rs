@@ -1,6 +1,7 @@
 //! A rack for experiments: built, filled with keys, put under load from its client's host by this
 //! process, and taken down.
 
+use crate::cost::Payers;
 use crate::served::{self, Served};
 use bench::{Coordination, Directory, Measured, Pace, Plan};
 use client::RetransmitBounds;
@@ -10,19 +11,27 @@ use console::exit::Failure;
 use console::note;
 use controller::KeyspaceSpec;
 use lab::cluster::{Cluster, admin, service};
-use lab::keeper::Lab;
+use lab::keeper::{Lab, beside};
 use lab::namespace::inside;
 use lab::rack::LabHost;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
-use workload::{Distribution, KeyNames, Mix, Shift, Spec, Values};
+use workload::{Distribution, KeyNames, Mix, OpKind, Shift, Spec, Values};
 
 /// A rack that is up.
 #[derive(Debug)]
 pub(crate) struct Site {
     lab: Lab,
     cluster: Cluster,
-    keys: u64,
+    stored: Stored,
+}
+
+/// What each keyspace holds.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Stored {
+    pub(crate) keys: u64,
+    pub(crate) value_bytes: usize,
 }
 
 /// What is asked for.
@@ -30,9 +39,10 @@ pub(crate) struct Site {
 pub(crate) struct SiteLoad {
     pub(crate) keyspace: Arc<Keyspace>,
     pub(crate) distribution: Distribution,
-    /// Share of reads, in percent; the rest are writes.
-    pub(crate) reads: u8,
+    pub(crate) mix: Mix,
     pub(crate) shift: Option<Shift>,
+    /// Who finds the nodes.
+    pub(crate) by: Coordination,
 }
 
 /// For how long, and how it is looked at.
@@ -44,17 +54,17 @@ pub(crate) struct Window {
     pub(crate) seed: u64,
 }
 
-impl SiteLoad {
-    fn mix(&self) -> Mix {
-        let (reads, writes) = (self.reads, 100 - self.reads);
-        let share = |percent: u8| f64::from(percent) / 100.0;
-        let text = format!("get={},put={}", share(reads), share(writes));
-        text.parse().expect("the shares add up")
-    }
+/// So many reads in a hundred requests; the rest are writes.
+pub(crate) fn reads_and_writes(reads: u8) -> Mix {
+    let share = |percent: u8| f64::from(percent) / 100.0;
+    let text = format!("get={},put={}", share(reads), share(100 - reads));
+    text.parse().expect("the shares add up")
+}
 
+impl SiteLoad {
     /// Nodes that a request visits, on average, if a write visits all replicas.
     pub(crate) fn visits(&self, replicas: u8) -> f64 {
-        let reads = f64::from(self.reads) / 100.0;
+        let reads = self.mix.share(OpKind::Get);
         reads + f64::from(replicas) * (1.0 - reads)
     }
 }
@@ -63,16 +73,16 @@ impl Site {
     /// Builds it, does this, and takes it down.
     pub(crate) fn with<T>(
         cluster: Cluster,
-        keys: u64,
-        job: impl FnOnce(&Self) -> Result<T, Failure>,
+        stored: Stored,
+        job: impl FnOnce(&mut Self) -> Result<T, Failure>,
     ) -> Result<T, Failure> {
         let mut lab = Lab::claim(cluster.clone())?;
         if let Err(failure) = lab.start(false, |text| note!("{text}")) {
             lab.take_down()?;
             return Err(failure);
         }
-        let site = Self { lab, cluster, keys };
-        let done = job(&site);
+        let mut site = Self { lab, cluster, stored };
+        let done = job(&mut site);
         site.lab.take_down()?;
         done
     }
@@ -95,29 +105,54 @@ impl Site {
         hot: HotPolicy,
         replicas: u8,
     ) -> Result<Arc<Keyspace>, Failure> {
-        note!("filling keyspace {name} with {} keys", self.keys);
-        let spec = KeyspaceSpec {
+        self.create(&KeyspaceSpec {
             name: name.to_owned(),
             kind: KeyspaceKind::Hash,
             partitions: PARTITIONS,
             replicas,
             splits: Vec::new(),
             hot,
-        };
+        })
+    }
+
+    /// Makes a keyspace that keeps keys in order, in so many partitions with as many keys each, and
+    /// writes all keys.
+    pub(crate) fn ordered(
+        &self,
+        name: &str,
+        partitions: u32,
+        replicas: u8,
+    ) -> Result<Arc<Keyspace>, Failure> {
+        let (names, keys) = (self.names(PREFIX), self.stored.keys);
+        let first = |part: u32| keys * u64::from(part) / u64::from(partitions);
+        self.create(&KeyspaceSpec {
+            name: name.to_owned(),
+            kind: KeyspaceKind::Range { prefix: PREFIX.as_bytes().to_vec() },
+            partitions,
+            replicas,
+            splits: (1..partitions).map(|part| names.name(first(part))).collect(),
+            hot: HotPolicy::Off,
+        })
+    }
+
+    fn create(&self, spec: &KeyspaceSpec) -> Result<Arc<Keyspace>, Failure> {
+        let name = &spec.name;
+        note!("filling keyspace {name} with {} keys", self.stored.keys);
         let service = service(self.cluster.plane);
         let keyspace = self.as_client(|| {
             let admin = Admin::new(&[admin(LabHost::Controller)], PATIENCE);
-            // These experiments are about hot keys: partitions stay where they are.
+            // None of these experiments is about placement: partitions stay where they are.
             admin.command("/v1/placement/pause")?;
-            admin.create(&spec)?;
+            admin.create(spec)?;
             admin.wait_served(name, PATIENCE)?;
             bench::describe(&[service], name, PATIENCE, None)
         })?;
         let load = SiteLoad {
             keyspace: Arc::clone(&keyspace),
             distribution: Distribution::Uniform,
-            reads: 0,
+            mix: reads_and_writes(0),
             shift: None,
+            by: Coordination::Switch,
         };
         let window = Window { time: Duration::ZERO, piece: bench::PIECE, seed: 1 };
         let pace = Pace::Closed(1);
@@ -138,15 +173,15 @@ impl Site {
         self.as_client(|| bench::measure(&plan, |_| ()))
     }
 
-    /// Asks for this with so many requests in flight, and has somebody find the nodes.
+    /// Asks for this with so many requests in flight.
     pub(crate) fn closed(
         &self,
         load: &SiteLoad,
-        (in_flight, coordination): (usize, Coordination),
+        in_flight: usize,
         window: Window,
     ) -> Result<Measured, Failure> {
         self.lab.check()?;
-        let plan = Plan { coordination, ..self.plan(load, Pace::Closed(in_flight), window) };
+        let plan = self.plan(load, Pace::Closed(in_flight), window);
         self.as_client(|| bench::measure(&plan, |_| ()))
     }
 
@@ -154,6 +189,40 @@ impl Site {
     pub(crate) fn straight(&self) -> Result<Coordination, Failure> {
         let map = self.as_client(|| Admin::new(&[admin(LabHost::Controller)], PATIENCE).map())?;
         Ok(Coordination::Client(Directory::of(Arc::new(map))))
+    }
+
+    /// Starts a coordinator beside each node, on the node's own host.
+    pub(crate) fn start_coordinators(&mut self) -> Result<(), Failure> {
+        let admin = admin(LabHost::Controller).to_string();
+        let service = service(self.cluster.plane).to_string();
+        for node in self.cluster.rack.nodes() {
+            let listen = coordinator(node).to_string();
+            let words = ["--listen", &listen, "--admin", &admin, "--service", &service];
+            let words = std::iter::once(COORDINATOR).chain(words).map(str::to_owned);
+            self.lab.run_beside(node, COORDINATOR, words.collect())?;
+        }
+        Ok(())
+    }
+
+    /// What has clients send each request to any of them.
+    pub(crate) fn coordinators(&self) -> Coordination {
+        Coordination::Coordinators(self.cluster.rack.nodes().map(coordinator).collect())
+    }
+
+    /// The processes of the rack, by what they do.
+    pub(crate) fn payers(&self) -> Payers {
+        let processes = &self.lab.state().processes;
+        let of = |place: String| {
+            let here = processes.iter().filter(move |it| it.place == place);
+            here.map(|it| it.identity)
+        };
+        let nodes = || self.cluster.rack.nodes();
+        Payers {
+            coordinator: Vec::new(),
+            nodes: nodes().flat_map(|node| of(node.to_string())).collect(),
+            guests: nodes().flat_map(|node| of(beside(node, COORDINATOR))).collect(),
+            switch: of(LabHost::Switch.to_string()).collect(),
+        }
     }
 
     /// Reads that all caches have answered so far.
@@ -189,24 +258,21 @@ impl Site {
     }
 
     fn plan(&self, load: &SiteLoad, pace: Pace, Window { time, piece, seed }: Window) -> Plan {
-        let names = |prefix| {
-            KeyNames::new(prefix, KEY_BYTES, self.keys).expect("there is room for the numbers")
-        };
         Plan {
             services: vec![service(self.cluster.plane)],
             passes: None,
             keyspace: Arc::clone(&load.keyspace),
             spec: Spec {
-                mix: load.mix(),
+                mix: load.mix.clone(),
                 distribution: load.distribution,
-                keys: self.keys,
+                keys: self.stored.keys,
                 inserts_expected: 0,
                 shift: load.shift,
             },
-            names: names("user"),
-            counters: names("incr"),
-            values: Values::new(VALUE_BYTES.parse().expect("a number of bytes")),
-            coordination: Coordination::default(),
+            names: self.names(PREFIX),
+            counters: self.names("incr"),
+            values: Values::new(self.stored.value_bytes.to_string().parse().expect("a size")),
+            coordination: load.by.clone(),
             threads: 1,
             hosts: Vec::new(),
             pace,
@@ -216,6 +282,10 @@ impl Site {
             retransmit: self.retransmit(),
             seed,
         }
+    }
+
+    fn names(&self, prefix: &str) -> KeyNames {
+        KeyNames::new(prefix, KEY_BYTES, self.stored.keys).expect("there is room for the numbers")
     }
 
     /// When a client of these nodes sends again. Its bounds are made for servers that are hundreds
@@ -243,9 +313,19 @@ const WARM_UP_SEED: u64 = u64::MAX;
 /// Of each keyspace: so many for each node of a full rack that chains are even.
 const PARTITIONS: u32 = 512;
 
+/// What all keys begin with, and how long they are.
+const PREFIX: &str = "user";
 const KEY_BYTES: usize = 16;
-/// As `keyway bench` takes it.
-const VALUE_BYTES: &str = "100";
+/// Bytes of a value unless an experiment wants others: what `keyway bench` takes.
+pub(crate) const VALUE_BYTES: usize = 100;
+
+/// What a coordinator is called as a command and as a process, and its port.
+const COORDINATOR: &str = "coordinator";
+const COORDINATOR_PORT: u16 = 7790;
+
+fn coordinator(node: LabHost) -> SocketAddr {
+    (node.address(), COORDINATOR_PORT).into()
+}
 
 /// Threads that fill a keyspace: together they have a few requests at each node.
 const FILLERS: usize = 4;

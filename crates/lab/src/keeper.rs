@@ -112,13 +112,28 @@ impl Lab {
     /// Runs this program on a host, with what a role is told or with something else. If it is tied,
     /// it ends with this process.
     pub fn run(&mut self, on: LabHost, arguments: Vec<String>, tied: bool) -> Result<()> {
+        self.run_as(on.to_string(), on, arguments, tied)
+    }
+
+    /// The same beside what runs there already, under a name of its own; it ends with this process.
+    pub fn run_beside(&mut self, on: LabHost, name: &str, arguments: Vec<String>) -> Result<()> {
+        self.run_as(beside(on, name), on, arguments, true)
+    }
+
+    fn run_as(
+        &mut self,
+        place: String,
+        on: LabHost,
+        arguments: Vec<String>,
+        tied: bool,
+    ) -> Result<()> {
         self.start_process(Launch {
-            place: on.to_string(),
             namespace: self.cluster.rack.namespace(on),
             program: None,
             arguments,
             variables: Vec::new(),
-            log: self.log_of(&on.to_string()),
+            log: self.log_of(&place),
+            place,
             tied,
         })
     }
@@ -291,6 +306,11 @@ const KILL_WAIT_MAX: Duration = Duration::from_secs(10);
 /// Far more than a rack takes, even on a machine that does other things.
 const READY_WAIT_MAX: Duration = Duration::from_secs(60);
 const LOOK_INTERVAL: Duration = Duration::from_millis(50);
+
+/// What is called `name` and runs beside a host's role.
+pub fn beside(on: LabHost, name: &str) -> String {
+    format!("{on}-{name}")
+}
 
 /// Turns the signals to end into events. A second one ends this process at once.
 fn listen(sender: Sender<Event>) -> Result<()> {

@@ -4,8 +4,9 @@ use super::ground::{Ground, HotMode, idle_p99_us, zipf};
 use crate::figure;
 use crate::paper::{Cell, Column, Figure, OBJECTIVE_TIMES, Panel, Table};
 use crate::search::{Aim, Found};
-use crate::site::{Site, SiteLoad};
+use crate::site::{Site, SiteLoad, reads_and_writes};
 use crate::trial::SiteTrial;
+use bench::Coordination;
 use cluster::Keyspace;
 use console::exit::{Failure, Verdict};
 use console::note;
@@ -149,7 +150,7 @@ impl Args {
         results.panels.push(self.panel(replicas));
         for (place, reads) in self.reads.iter().enumerate() {
             let uniform = load(&even, Distribution::Uniform, *reads);
-            let yardstick = self.uniform(site, replicas, &uniform, results)?;
+            let yardstick = self.uniform(site, (replicas, *reads), &uniform, results)?;
             for (index, theta) in self.theta.iter().enumerate() {
                 let place = index * self.reads.len() + place;
                 self.skewed(site, &yardstick, (*theta, place), &keyspaces, results)?;
@@ -162,11 +163,10 @@ impl Args {
     fn uniform(
         &self,
         site: &Site,
-        replicas: u8,
+        (replicas, reads): (u8, u8),
         uniform: &SiteLoad,
         results: &mut Results,
     ) -> Result<Yardstick, Failure> {
-        let reads = uniform.reads;
         note!("{replicas} replicas, {reads} % reads, uniform keys");
         let cap = site.rate() / uniform.visits(replicas);
         let p99_us_max = OBJECTIVE_TIMES * idle_p99_us(site, uniform, cap)?;
@@ -256,7 +256,13 @@ impl Args {
 }
 
 fn load(keyspace: &Arc<Keyspace>, distribution: Distribution, reads: u8) -> SiteLoad {
-    SiteLoad { keyspace: Arc::clone(keyspace), distribution, reads, shift: None }
+    SiteLoad {
+        keyspace: Arc::clone(keyspace),
+        distribution,
+        mix: reads_and_writes(reads),
+        shift: None,
+        by: Coordination::Switch,
+    }
 }
 
 impl Results {

@@ -2,7 +2,7 @@
 
 use crate::figure;
 use crate::paper::IDLE_SHARE;
-use crate::site::{Site, SiteLoad, Window};
+use crate::site::{Site, SiteLoad, Stored, VALUE_BYTES, Window};
 use cluster::HotPolicy;
 use console::exit::Failure;
 use console::note;
@@ -108,7 +108,7 @@ impl Ground {
     pub(super) fn with<T>(
         &self,
         replicas: &[u8],
-        job: impl FnOnce(&Site) -> Result<T, Failure>,
+        job: impl FnOnce(&mut Site) -> Result<T, Failure>,
     ) -> Result<T, Failure> {
         let Self { nodes, node_rate, slow_nodes, caches, plane, keys, .. } = *self;
         if caches == 0 && self.arms.contains(&HotMode::Cached) {
@@ -128,7 +128,7 @@ impl Ground {
         let rack = Rack { lab: self.lab.name.clone(), nodes, caches, clients: 1 };
         let node_rate = Some(node_rate);
         let cluster = Cluster { node_rate, slow_nodes, ..Cluster::in_memory(rack, plane) };
-        Site::with(cluster, keys, job)
+        Site::with(cluster, Stored { keys, value_bytes: VALUE_BYTES }, job)
     }
 
     /// What it was measured with.

@@ -4,7 +4,7 @@ use super::ground::HotMode;
 use crate::figure;
 use crate::median::median;
 use crate::paper::{Cell, Column, Figure, Panel, Table};
-use crate::site::{Site, SiteLoad, Window};
+use crate::site::{Site, SiteLoad, Stored, VALUE_BYTES, Window, reads_and_writes};
 use bench::{Coordination, Measured};
 use console::exit::{Failure, Verdict};
 use console::note;
@@ -142,15 +142,13 @@ struct Seen {
 struct Reader {
     kind: Kind,
     load: SiteLoad,
-    coordination: Coordination,
     in_flight: usize,
 }
 
 /// Reads: what was seen of that, how many were read, and how many of them the cache answered.
 fn look(site: &Site, reader: &Reader, window: Window) -> Result<(Measured, u64, u64), Failure> {
     let before = site.cache_hits()?;
-    let how = (reader.in_flight, reader.coordination.clone());
-    let measured = site.closed(&reader.load, how, window)?;
+    let measured = site.closed(&reader.load, reader.in_flight, window)?;
     let hits = site.cache_hits()? - before;
     let reads = measured.summary.all.endings.done;
     Ok((measured, reads, hits))
@@ -175,7 +173,8 @@ impl Args {
         figure::make_folder(&self.out)?;
         let rack = Rack { lab: self.lab.name.clone(), nodes: self.nodes, caches: 1, clients: 1 };
         let cluster = Cluster::in_memory(rack, self.plane);
-        let seen = Site::with(cluster, self.keys, |site| self.measure(site))?;
+        let stored = Stored { keys: self.keys, value_bytes: VALUE_BYTES };
+        let seen = Site::with(cluster, stored, |site| self.measure(site))?;
         let made = self.figure(&seen);
         figure::show(&made, &self.out, "lab-latency", shared.json)?;
         Ok(Verdict::Yes)
@@ -192,12 +191,13 @@ impl Args {
             };
             let keyspace = Arc::clone(keyspace);
             let distribution = kind.distribution(self.keys);
-            let coordination = match kind {
+            let by = match kind {
                 Kind::Straight => straight.clone(),
                 Kind::Without | Kind::Miss | Kind::Hit => Coordination::Switch,
             };
-            let load = SiteLoad { keyspace, distribution, reads: 100, shift: None };
-            Reader { kind, load, coordination, in_flight: self.in_flight.into() }
+            let mix = reads_and_writes(100);
+            let load = SiteLoad { keyspace, distribution, mix, shift: None, by };
+            Reader { kind, load, in_flight: self.in_flight.into() }
         });
         let mut seen = <[Seen; 4]>::default();
         let learn = Window { time: LEARN, piece: LEARN, seed: 0 };

@@ -136,7 +136,7 @@ impl Args {
             Paper::Pegasus(pegasus) => pegasus.run(shared.json),
             Paper::Netmc(netmc) => netmc.run(shared),
             Paper::Switchkv(switchkv) => switchkv.run(shared.json),
-            Paper::Turbokv(turbokv) => turbokv.run(shared.json),
+            Paper::Turbokv(turbokv) => turbokv.run(shared),
         }
     }
 }

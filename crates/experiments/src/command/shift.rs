@@ -4,7 +4,8 @@ use super::ground::{Ground, HotMode, idle_p99_us, zipf};
 use crate::figure;
 use crate::median::measured_median;
 use crate::paper::{Cell, Column, Figure, Panel, Table};
-use crate::site::{Site, SiteLoad, Window};
+use crate::site::{Site, SiteLoad, Window, reads_and_writes};
+use bench::Coordination;
 use console::exit::{Failure, Verdict};
 use console::note;
 use console::parse;
@@ -119,8 +120,9 @@ impl Args {
         let uniform = SiteLoad {
             keyspace: even,
             distribution: Distribution::Uniform,
-            reads: self.reads,
+            mix: reads_and_writes(self.reads),
             shift: None,
+            by: Coordination::Switch,
         };
         let cap = site.rate() / uniform.visits(self.replicas);
         let idle_us = idle_p99_us(site, &uniform, cap)?;
@@ -129,9 +131,12 @@ impl Args {
             let keyspace = site.keyspace(arm.name(), arm.policy(), self.replicas)?;
             for ((name, kind), panel) in KINDS.into_iter().zip(&mut panels) {
                 let shift = Shift { kind, keys: self.keys_shifted, every: self.every };
-                let (keyspace, distribution) = (Arc::clone(&keyspace), zipf(self.theta));
-                let load =
-                    SiteLoad { keyspace, distribution, reads: self.reads, shift: Some(shift) };
+                let load = SiteLoad {
+                    keyspace: Arc::clone(&keyspace),
+                    distribution: zipf(self.theta),
+                    shift: Some(shift),
+                    ..uniform.clone()
+                };
                 let keys = format!("zipf {}, {}", self.theta, arm.name());
                 let still = SiteLoad { shift: None, ..load.clone() };
                 site.warm_up(&still, rate / 2.0, arm.warms_up_in())?;

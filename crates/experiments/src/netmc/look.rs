@@ -1,7 +1,7 @@
 //! What one trial showed, and what several of the same show together.
 
+use crate::cost::Cost;
 use crate::median::median;
-use crate::netmc::cost::Cost;
 use crate::netmc::load::{CLIENTS, MultigetLoad};
 use crate::netmc::redis::Reads;
 use bench::{Measured, Pace};

@@ -196,7 +196,7 @@ impl Results {
             number(&|it| it.cost_us.clients, 1),
             number(&|it| it.cost_us.coordinator, 1),
             number(&|it| it.cost_us.of_nodes(), 1),
-            number(&|it| it.cost_us.of_stores(), 1),
+            number(&|it| it.cost_us.of_guests(), 1),
             number(&|it| it.cost_us.switch, 1),
             number(&|it| it.sent, 2),
             number(&|it| it.parts, 2),

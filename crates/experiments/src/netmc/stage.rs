@@ -1,8 +1,8 @@
 //! The rack in which multigets are compared: five nodes, two clients, a coordinator on a host of
 //! its own that is linked to the switch as a client's is, and keyspaces filled with keys.
 
+use crate::cost::{Machine, Payers};
 use crate::netmc::arm::Splitter;
-use crate::netmc::cost::{Machine, Payers};
 use crate::netmc::load::{CLIENTS, MultigetLoad};
 use crate::netmc::look::{Look, Spent};
 use crate::netmc::redis::{self, Reads, RedisProcess};
@@ -234,11 +234,11 @@ impl Stage {
             let place = place.to_string();
             processes.iter().filter(move |it| it.place == place).map(|it| it.identity)
         };
-        let stores: Vec<Identity> = self.redis.iter().filter_map(RedisProcess::identity).collect();
+        let guests: Vec<Identity> = self.redis.iter().filter_map(RedisProcess::identity).collect();
         Payers {
             coordinator: of(COORDINATOR).collect(),
             nodes: self.rack.nodes().flat_map(of).collect(),
-            stores,
+            guests,
             switch: of(LabHost::Switch).collect(),
         }
     }

@@ -36,8 +36,8 @@ impl Stores {
                 number(|it| it.parts, 2),
                 number(|it| it.mgets, 2),
                 number(|it| it.mget_keys / it.mgets, 1),
-                number(|it| it.cost_us.of_stores() / it.mget_keys, 2),
-                number(|it| it.cost_us.of_stores(), 1),
+                number(|it| it.cost_us.of_guests() / it.mget_keys, 2),
+                number(|it| it.cost_us.of_guests(), 1),
             ]);
         }
     }

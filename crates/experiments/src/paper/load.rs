@@ -85,8 +85,8 @@ impl Load {
         self.among.map_or(all, |among| among.min(all))
     }
 
-    /// As a generator of operations takes it.
-    pub(crate) fn spec(&self, keys: u64) -> Spec {
+    /// Shares of the kinds of operation.
+    pub(crate) fn mix(&self) -> Mix {
         let mut kinds = vec![("get".to_owned(), self.reads()), ("put".to_owned(), self.writes())];
         if let Some(Scans { keys_max, .. }) = self.scans {
             kinds.push((format!("scan:{keys_max}"), self.scans()));
@@ -94,7 +94,12 @@ impl Load {
         kinds.retain(|(_, share)| *share > 0.0);
         let mix: Vec<String> =
             kinds.iter().map(|(kind, share)| format!("{kind}={share}")).collect();
-        let mix: Mix = mix.join(",").parse().expect("shares of kinds that exist");
+        mix.join(",").parse().expect("shares of kinds that exist")
+    }
+
+    /// As a generator of operations takes it.
+    pub(crate) fn spec(&self, keys: u64) -> Spec {
+        let mix = self.mix();
         let distribution = match self.skew {
             Skew::Uniform => Distribution::Uniform,
             Skew::Zipf(theta) => Distribution::Zipf { theta },

@@ -13,6 +13,10 @@ mod migration;
 mod papers;
 mod throughput;
 
+pub(crate) use latency::load_of;
+pub(crate) use papers::{Kind, milliseconds};
+pub(crate) use throughput::Part;
+
 use crate::paper::rack::{Finder, Finding, Order, Pace, Rack, RackSpec, Store};
 use crate::paper::search::OBJECTIVE_TIMES;
 use crate::paper::{Figure, Load, Skew};
@@ -103,10 +107,8 @@ pub fn make(
 ) -> Result<Figure, TurboKvRefusal> {
     check(exhibit, settings)?;
     Ok(match exhibit {
-        Exhibit::Figure(14) => latency::figure(settings, UNIFORM, tell),
-        Exhibit::Figure(15) => latency::figure(settings, SKEWED, tell),
-        Exhibit::Table(1) => latency::table(settings, UNIFORM, tell),
-        Exhibit::Table(2) => latency::table(settings, SKEWED, tell),
+        Exhibit::Figure(14 | 15) => latency::figure(settings, exhibit.skew(), tell),
+        Exhibit::Table(1 | 2) => latency::table(settings, exhibit.skew(), tell),
         Exhibit::Migration => migration::figure(settings, tell),
         Exhibit::Figure(_) | Exhibit::Table(_) => throughput::figure(settings, tell),
     })
@@ -149,6 +151,11 @@ const SETTLING: Duration = Duration::from_millis(500);
 const SETTLING_SHARE: f64 = 0.3;
 
 impl Exhibit {
+    /// How popular keys are where that is not what is compared.
+    pub(crate) fn skew(self) -> Skew {
+        if matches!(self, Self::Figure(14) | Self::Table(1)) { UNIFORM } else { SKEWED }
+    }
+
     /// How many keys suit it: YCSB's basic database has 1,000 records, as the paper's.
     #[must_use]
     pub fn usual_keys(self) -> u64 {
@@ -161,7 +168,7 @@ impl Exhibit {
 
 impl TurboKvSettings {
     /// Those that are compared.
-    fn finders(&self) -> impl Iterator<Item = Finder> {
+    pub(crate) fn finders(&self) -> impl Iterator<Item = Finder> {
         let wanted = |by: &Finder| self.finders.is_empty() || self.finders.contains(by);
         Finder::ALL.into_iter().filter(wanted)
     }
@@ -237,12 +244,13 @@ impl TurboKvSettings {
     }
 }
 
-/// Bytes of each key and of each value.
+/// Bytes of each key.
 const KEY_BYTES: usize = 16;
-const VALUE_BYTES: usize = 128;
+/// Bytes of each value.
+pub(crate) const VALUE_BYTES: usize = 128;
 
 /// By how much one is over another, in percent.
-fn over(one: f64, other: f64) -> f64 {
+pub(crate) fn over(one: f64, other: f64) -> f64 {
     (one / other - 1.0) * 100.0
 }
 

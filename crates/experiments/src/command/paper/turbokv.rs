@@ -6,9 +6,13 @@ use crate::paper::Finder;
 use crate::paper::turbokv::{
     self, Exhibit, FIGURES, SCAN_KEYS_MAX, TABLES, TurboKvRefusal, TurboKvSettings,
 };
+use crate::turbokv::{self as real, RealTerms};
 use console::exit::{Failure, Verdict};
 use console::note;
 use console::parse;
+use console::shared::Shared;
+use lab::plane::Plane;
+use lab::rack;
 use std::time::Duration;
 
 /// Compare who finds the node that a request is for (TurboKV, section 8).
@@ -17,7 +21,8 @@ use std::time::Duration;
 /// any node, which passes on what is for another (server-driven): the same cluster under the same
 /// load, each on one queue of events in virtual time. The same options give the same table on
 /// every machine. It is printed, and a plot is written to turbokv-figure-N.svg or
-/// turbokv-table-N.svg.
+/// turbokv-table-N.svg. With --real it is measured with real packets instead, in a lab on this
+/// machine, which takes root and some minutes.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Figures:
@@ -37,7 +42,9 @@ Examples:
   keyway paper turbokv --figure migration --keys 1m --replicas 1
   keyway paper turbokv --table 2 --forward 0.3
   keyway paper turbokv --table 1 --keys 100k --scan-keys 8
-  keyway paper turbokv --figure 15 --coordination switch,client --json")]
+  keyway paper turbokv --figure 15 --coordination switch,client --json
+  keyway paper turbokv --figure 13 --real
+  keyway paper turbokv --table 2 --real --plane user --rounds 5")]
 pub(super) struct TurboKv {
     /// Which figure.
     #[arg(long, value_name = "N", value_parser = parse_figure)]
@@ -83,7 +90,48 @@ pub(super) struct TurboKv {
     #[arg(long, value_name = "TIME", value_parser = parse::some_time)]
     seconds: Option<Duration>,
     #[command(flatten)]
+    real: Real,
+    #[command(flatten)]
     world: World,
+}
+
+/// With real packets in place of virtual time.
+#[derive(Debug, clap::Args)]
+struct Real {
+    /// Measure with real packets, in a lab: nodes in network namespaces of their own, and a
+    /// coordinator beside each, which all share this machine. Tells who spends processor time.
+    #[arg(long, conflicts_with_all = ["forward", "slowed", "seed"])]
+    real: bool,
+    /// Where packets are switched, with --real.
+    #[arg(long, value_enum, default_value_t = Plane::Xdp, requires = "real")]
+    plane: Plane,
+    /// Trials of the same, with --real; medians of them count.
+    #[arg(long, value_name = "N", default_value_t = 3, requires = "real")]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=100))]
+    rounds: u64,
+    /// Requests in flight in a closed loop, with --real.
+    #[arg(long, value_name = "N", default_value_t = 64, requires = "real")]
+    #[arg(value_parser = clap::value_parser!(u16).range(1..=1024))]
+    in_flight: u16,
+    /// Name of the lab, with --real: small letters and digits.
+    #[arg(long, value_name = "NAME", default_value = "turbokv", requires = "real")]
+    #[arg(value_parser = rack::name)]
+    name: String,
+}
+
+impl Real {
+    /// What it takes, if that is what is wanted.
+    fn terms(self) -> Result<Option<RealTerms>, Failure> {
+        let Self { real, plane, rounds, in_flight, name } = self;
+        if plane.has_content() {
+            let name = plane.name();
+            return Err(Failure::usage(format!(
+                "--plane: {name} cannot keep keys in order: user or xdp"
+            )));
+        }
+        let terms = RealTerms { lab: name, plane, in_flight: in_flight.into(), rounds };
+        Ok(real.then_some(terms))
+    }
 }
 
 /// [`turbokv::FORWARD_PERCENT`], as it is typed.
@@ -125,7 +173,7 @@ fn parse_forward(text: &str) -> Result<u32, String> {
 
 impl TurboKv {
     /// Carries the command out.
-    pub(super) fn run(self, json: bool) -> Result<Verdict, Failure> {
+    pub(super) fn run(self, shared: &Shared) -> Result<Verdict, Failure> {
         let Self { nodes, partitions, replicas, scan_keys, .. } = self;
         let exhibit = self.figure.or(self.table).expect("clap asks for one of them");
         let keys = self.keys.unwrap_or(exhibit.usual_keys());
@@ -157,13 +205,18 @@ impl TurboKv {
         };
         turbokv::check(exhibit, &settings).map_err(refused)?;
         figure::make_folder(&self.world.out)?;
-        let made = turbokv::make(exhibit, &settings, |line| note!("{line}")).map_err(refused)?;
-        let name = match exhibit {
+        let mut name = match exhibit {
             Exhibit::Figure(number) => format!("turbokv-figure-{number}"),
             Exhibit::Table(number) => format!("turbokv-table-{number}"),
             Exhibit::Migration => format!("turbokv-figure-{MIGRATION}"),
         };
-        figure::show(&made, &self.world.out, &name, json)?;
+        let made = if let Some(terms) = self.real.terms()? {
+            name.push_str("-real");
+            real::make(exhibit, &settings, &terms)?
+        } else {
+            turbokv::make(exhibit, &settings, |line| note!("{line}")).map_err(refused)?
+        };
+        figure::show(&made, &self.world.out, &name, shared.json)?;
         Ok(Verdict::Yes)
     }
 }

@@ -31,7 +31,8 @@ struct Measured {
     trial: Trial,
 }
 
-fn load_of(kind: Kind, skew: Skew, settings: &TurboKvSettings) -> Load {
+/// What is asked for.
+pub(crate) fn load_of(kind: Kind, skew: Skew, settings: &TurboKvSettings) -> Load {
     match kind {
         Kind::Read => Load::only_reads(skew),
         Kind::Write => Load { reads_percent: 0, ..Load::only_reads(skew) },

@@ -4,16 +4,16 @@ use crate::paper::{Finder, Skew};
 
 /// What is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     Read,
     Write,
     Scan,
 }
 
 impl Kind {
-    pub(super) const ALL: [Self; 3] = [Self::Read, Self::Write, Self::Scan];
+    pub(crate) const ALL: [Self; 3] = [Self::Read, Self::Write, Self::Scan];
 
-    pub(super) fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Read => "read",
             Self::Write => "write",
@@ -23,7 +23,7 @@ impl Kind {
 }
 
 /// Milliseconds of its tables 1 and 2: mean, median and 99th percentile.
-pub(super) fn milliseconds(skew: Skew, by: Finder, kind: Kind) -> [f64; 3] {
+pub(crate) fn milliseconds(skew: Skew, by: Finder, kind: Kind) -> [f64; 3] {
     let uniform = skew == Skew::Uniform;
     match (kind, by, uniform) {
         (Kind::Read, Finder::Switch, true) => [72.5, 71.2, 103.3],

@@ -18,7 +18,7 @@ const WRITES: [u32; 6] = [0, 20, 40, 60, 80, 100];
 
 /// Which part of the figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Part {
+pub(crate) enum Part {
     Reads,
     UniformWrites,
     SkewedWrites,
@@ -26,9 +26,10 @@ enum Part {
 }
 
 impl Part {
-    const ALL: [Self; 4] = [Self::Reads, Self::UniformWrites, Self::SkewedWrites, Self::Scans];
+    pub(crate) const ALL: [Self; 4] =
+        [Self::Reads, Self::UniformWrites, Self::SkewedWrites, Self::Scans];
 
-    fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Reads => "reads only",
             Self::UniformWrites => "writes of uniform keys",
@@ -38,7 +39,7 @@ impl Part {
     }
 
     /// What stands on its axis, and the load there.
-    fn loads(self, settings: &TurboKvSettings) -> Vec<(String, Load)> {
+    pub(crate) fn loads(self, settings: &TurboKvSettings) -> Vec<(String, Load)> {
         let writes = |skew: Skew| {
             let load = |writes| Load { reads_percent: 100 - writes, ..Load::only_reads(skew) };
             WRITES.map(|writes| (format!("{writes} %"), load(writes))).to_vec()
@@ -55,7 +56,7 @@ impl Part {
         }
     }
 
-    fn panel(self, places: Vec<String>) -> Panel {
+    pub(crate) fn panel(self, places: Vec<String>, y: &'static str) -> Panel {
         Panel {
             title: self.name().to_owned(),
             x: match self {
@@ -63,9 +64,20 @@ impl Part {
                 Self::UniformWrites | Self::SkewedWrites => "share of writes",
             },
             places,
-            y: "requests per second",
+            y,
             logarithmic: false,
             curves: Vec::new(),
+        }
+    }
+
+    /// By how many percent the paper's in-switch throughput is over the server-driven one at least,
+    /// if it says that.
+    pub(crate) fn papers_gain(self) -> Option<f64> {
+        match self {
+            Self::Reads => Some(OVER_SERVER_READS),
+            Self::UniformWrites => Some(OVER_SERVER_UNIFORM_WRITES),
+            Self::SkewedWrites => Some(OVER_SERVER_SKEWED_WRITES),
+            Self::Scans => None,
         }
     }
 }
@@ -85,7 +97,8 @@ pub(super) fn figure(settings: &TurboKvSettings, mut tell: impl FnMut(&str)) -> 
     let mut panels = Vec::new();
     for part in Part::ALL {
         let loads = part.loads(settings);
-        panels.push(part.panel(loads.iter().map(|(at, _)| at.clone()).collect()));
+        let places = loads.iter().map(|(at, _)| at.clone()).collect();
+        panels.push(part.panel(places, "requests per second"));
         for by in settings.finders() {
             let xs = std::iter::successors(Some(0.0), |x| Some(x + 1.0));
             points.extend(xs.zip(&loads).map(|(x, (at, load))| {
@@ -186,12 +199,9 @@ fn summed_up(part: Part, all: &[(&Point, &Best)]) -> Option<String> {
         format!("{least:+.1} to {most:+.1} %")
     };
     let (server, client) = (of(Finder::Nodes)?, of(Finder::Clients)?);
-    let paper = match part {
-        Part::Reads => format!("; the paper: at least {OVER_SERVER_READS:+} %, and -5 to 0 %"),
-        Part::UniformWrites => format!("; the paper: at least {OVER_SERVER_UNIFORM_WRITES:+} %"),
-        Part::SkewedWrites => format!("; the paper: at least {OVER_SERVER_SKEWED_WRITES:+} %"),
-        Part::Scans => String::new(),
-    };
+    let gain = part.papers_gain().map(|percent| format!("; the paper: at least {percent:+} %"));
+    let ideal = if part == Part::Reads { ", and -5 to 0 %" } else { "" };
+    let paper = gain.map_or_else(String::new, |gain| gain + ideal);
     Some(format!(
         "{}: in-switch is {} over server-driven, and {} over client-driven{paper}",
         part.name(),
