@@ -12,8 +12,9 @@ use std::time::Duration;
 /// How long each trial is looked at unless said otherwise.
 const WINDOW: Duration = Duration::from_millis(500);
 
-/// How long a cache that has too much to do looks for what it can bear.
-const SHEDDING: Duration = Duration::from_secs(3);
+/// How long a cache that has too much to do looks for what it can bear, while clients look for
+/// their rate: from 10,000 keys to the 50 that suit 512 nodes best it takes 7 s.
+const SHEDDING: Duration = Duration::from_secs(8);
 
 const SYSTEMS: [System; 3] = [System::SwitchKv, System::LookThrough, System::LookAside];
 
