@@ -2,6 +2,7 @@
 
 use cluster::{NodeId, NodeReport, Resources, Volume};
 use std::collections::BTreeMap;
+use wire::Revision;
 
 /// What is full, in millionths.
 const ALL: u64 = 1_000_000;
@@ -20,6 +21,8 @@ pub(crate) struct Holding {
     pub(crate) on_disk: bool,
     /// Bytes of keys and values there, as clients wrote them.
     pub(crate) stored: u64,
+    /// The map that it follows by now.
+    pub(crate) follows: Revision,
 }
 
 /// Those of all nodes of which it is known how much they may hold.
@@ -31,10 +34,14 @@ impl Holding {
         let Resources { memory, memory_max, disk_free, disk_floor, disk_used, .. } =
             report.resources;
         let stored = report.stored.iter().map(|it| it.held).sum::<Volume>().bytes;
-        let in_memory = memory_max.map(|most| Self { held: memory, most, on_disk: false, stored });
+        let new = |held, most, on_disk| {
+            let follows = report.revision;
+            Self { held, most, on_disk, stored, follows }
+        };
+        let in_memory = memory_max.map(|most| new(memory, most, false));
         let on_disk = disk_used.zip(disk_free).map(|(held, free)| {
             let left = free.saturating_sub(disk_floor.unwrap_or(0));
-            Self { held, most: held.saturating_add(left), on_disk: true, stored }
+            new(held, held.saturating_add(left), true)
         });
         let known = [in_memory, on_disk].into_iter().flatten().filter(|it| it.most > 0);
         known.max_by_key(|it| it.fullness())
@@ -89,8 +96,9 @@ mod tests {
             disk_floor: Some(50),
             ..Resources::default()
         };
-        let in_memory = Holding { held: 80, most: 100, on_disk: false, stored: 80 };
-        let on_disk = Holding { held: 300, most: 400, on_disk: true, stored: 80 };
+        let follows = Revision::default();
+        let in_memory = Holding { held: 80, most: 100, on_disk: false, stored: 80, follows };
+        let on_disk = Holding { held: 300, most: 400, on_disk: true, stored: 80, follows };
         assert_eq!((of(memory), of(disk)), (Some(in_memory), Some(on_disk)));
         assert_eq!(of(Resources { memory_max: Some(100), ..disk }), Some(in_memory));
         assert_eq!(of(Resources { memory_max: Some(200), ..disk }), Some(on_disk));

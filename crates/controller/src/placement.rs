@@ -24,6 +24,7 @@ mod change;
 mod cuts;
 mod decide;
 mod fills;
+mod footprint;
 mod loads;
 mod log;
 mod merge;

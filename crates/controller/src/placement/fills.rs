@@ -1,16 +1,13 @@
 //! How full nodes are, and would be.
 
 use super::change::Change;
+use super::footprint::Footprint;
 use super::owed::Owed;
 use super::samples::Samples;
 use crate::holdings::{Holding, Holdings, in_permille, permille};
 use cluster::{Map, NodeId, PartitionId};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
-
-/// A node that holds one part in so many of what it may tells what a client's byte takes there: of
-/// one that holds less most may be what any node takes.
-const TELLING_PART: u64 = 4;
 
 /// How full nodes are when all that is under way has come to its end, and what they have given away
 /// is freed. Of nodes that are not in it nothing is known: they never count as full.
@@ -20,51 +17,20 @@ pub(crate) struct Fills(BTreeMap<NodeId, Fill>);
 #[derive(Clone, Copy, Debug)]
 struct Fill {
     holding: Holding,
-    ratio: Ratio,
+    footprint: Footprint,
 }
 
 impl Fill {
     /// With so many bytes of clients more.
     fn with(&self, bytes: u64) -> Holding {
-        let held = self.holding.held.saturating_add(self.ratio.apply(bytes));
+        let held = self.holding.held.saturating_add(self.footprint.apply(bytes));
         Holding { held, ..self.holding }
     }
 
     /// With so many less.
     fn without(&self, bytes: u64) -> Holding {
-        let held = self.holding.held.saturating_sub(self.ratio.apply(bytes));
+        let held = self.holding.held.saturating_sub(self.footprint.apply(bytes));
         Holding { held, ..self.holding }
-    }
-}
-
-/// Bytes that a node holds for bytes of clients.
-#[derive(Clone, Copy, Debug, Default)]
-struct Ratio {
-    held: u64,
-    stored: u64,
-}
-
-impl Ratio {
-    /// Of a node that still holds so many bytes which it has given away; `None` if it holds too
-    /// little to tell.
-    fn of(it: &Holding, given: u64) -> Option<Self> {
-        let stored = it.stored.saturating_add(given);
-        let tells = it.held >= it.most / TELLING_PART && stored > 0;
-        tells.then_some(Self { held: it.held, stored })
-    }
-
-    fn plus(self, other: Self) -> Self {
-        Self {
-            held: self.held.saturating_add(other.held),
-            stored: self.stored.saturating_add(other.stored),
-        }
-    }
-
-    /// What so many bytes of clients take; never less than these.
-    fn apply(self, bytes: u64) -> u64 {
-        let taken = u128::from(bytes) * u128::from(self.held);
-        let taken = taken.checked_div(self.stored.into()).unwrap_or(0);
-        u64::try_from(taken).unwrap_or(u64::MAX).max(bytes)
     }
 }
 
@@ -74,17 +40,18 @@ impl Fills {
         (samples, owed): (&Samples, &Owed),
         under_way: &BTreeMap<PartitionId, Change>,
     ) -> Self {
-        let ratios =
-            holdings.iter().map(|(node, it)| (node, Ratio::of(it, owed.of(*node, it.held).0)));
-        let joint = ratios.clone().filter_map(|it| it.1).fold(Ratio::default(), Ratio::plus);
-        let fill = |(node, ratio): (&NodeId, Option<Ratio>)| {
-            let (ratio, mut holding) = (ratio.unwrap_or(joint), *holdings.get(node)?);
-            let (given, freed) = owed.of(*node, holding.held);
-            let owes = ratio.apply(given).saturating_sub(freed);
+        let footprints =
+            holdings.iter().map(|(node, it)| (node, Footprint::of(it, owed.of(*node, it))));
+        let joint = footprints.clone().filter_map(|it| it.1);
+        let joint = joint.fold(Footprint::default(), Footprint::plus);
+        let fill = |(node, footprint): (&NodeId, Option<Footprint>)| {
+            let (footprint, mut holding) = (footprint.unwrap_or(joint), *holdings.get(node)?);
+            let (given, freed) = owed.of(*node, &holding);
+            let owes = footprint.apply(given).saturating_sub(freed);
             holding.held = holding.held.saturating_sub(owes);
-            Some((*node, Fill { holding, ratio }))
+            Some((*node, Fill { holding, footprint }))
         };
-        let mut fills = Self(ratios.filter_map(fill).collect());
+        let mut fills = Self(footprints.filter_map(fill).collect());
         for partition in &map.partitions {
             let bytes = samples.last_held(partition.id).unwrap_or(0);
             match under_way.get(&partition.id) {
@@ -150,7 +117,7 @@ impl Fills {
     /// never if that is not known.
     pub(super) fn is_part(&self, node: NodeId, bytes: u64, part: u64) -> bool {
         let fill = self.0.get(&node);
-        fill.is_some_and(|it| it.ratio.apply(bytes).saturating_mul(part) >= it.holding.most)
+        fill.is_some_and(|it| it.footprint.apply(bytes).saturating_mul(part) >= it.holding.most)
     }
 
     /// How many times bytes of clients have one part in so many of what a node may hold, rounded
@@ -158,7 +125,7 @@ impl Fills {
     pub(super) fn parts(&self, node: NodeId, bytes: u64, part: u64) -> u64 {
         self.0.get(&node).map_or(1, |it| {
             let goal = (it.holding.most / part).max(1);
-            it.ratio.apply(bytes).div_ceil(goal)
+            it.footprint.apply(bytes).div_ceil(goal)
         })
     }
 
@@ -175,6 +142,7 @@ impl Fills {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use wire::Revision;
 
     fn fills(nodes: &[(u16, Holding)]) -> Fills {
         let holdings: Holdings = nodes.iter().map(|(id, it)| (NodeId(*id), *it)).collect();
@@ -183,7 +151,7 @@ mod tests {
     }
 
     fn holding(held: u64, stored: u64) -> Holding {
-        Holding { held, most: 1_000, on_disk: false, stored }
+        Holding { held, most: 1_000, on_disk: false, stored, follows: Revision::default() }
     }
 
     #[test]
