@@ -149,12 +149,16 @@ impl Placement {
         let count = parts.len();
         let parts = map.partitions.iter().filter(|it| parts.contains(&it.id));
         let expected: Vec<(PartitionId, Rate)> = parts
+            .clone()
             .map(|it| {
                 let [origin] = origins else { return (it.id, all) };
                 let bounds = (it.first, it.last);
                 (it.id, self.samples.rate_of_part((*origin, all), bounds, count))
             })
             .collect();
+        for it in parts {
+            self.samples.expect(now, (it.id, (it.first, it.last)), (origins, count));
+        }
         let before: Vec<_> = origins.iter().map(|id| (*id, rate(id).all())).collect();
         let after: Vec<_> = expected.iter().map(|(id, rate)| (*id, rate.all())).collect();
         self.rests.note_parts(now, &before, &after);

@@ -27,7 +27,7 @@ pub(crate) fn moves(
     if outlook.paused || !is_uneven(outlook, &tally) || map.partitions.iter().any(busy) {
         return moves;
     }
-    let mut takers: Vec<NodeId> = outlook.takers().collect();
+    let mut takers: Vec<NodeId> = outlook.willing().collect();
     takers.sort_by_key(|node| (full(outlook, &tally, *node), *node));
     let mut moving = BTreeSet::new();
     for taker in takers {
@@ -47,7 +47,7 @@ pub(crate) fn moves(
 
 fn is_uneven(outlook: &Outlook, tally: &Tally) -> bool {
     let most = outlook.takers().map(|node| full(outlook, tally, node)).max();
-    let least = outlook.takers().map(|node| fuller(outlook, tally, node)).min();
+    let least = outlook.willing().map(|node| fuller(outlook, tally, node)).min();
     least < most
 }
 

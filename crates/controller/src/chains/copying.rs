@@ -84,8 +84,10 @@ impl Case<'_> {
         let there = members.len() + self.absent(members);
         let missing = there < self.replicas || self.is_anyone_departing(members);
         let moves = matches!(self.change, Some(Change::Move { to, .. }) if *to == node);
-        let Sight { departing, leaving, .. } = self.sight(node);
-        !departing && !leaving && (missing || moves || evens_out())
+        let Sight { departing, leaving, refuses_copies, .. } = self.sight(node);
+        // What can be without waits for no room: both nodes would give and take nothing meanwhile.
+        let fits = !refuses_copies && (moves || evens_out());
+        !departing && !leaving && (missing || fits)
     }
 
     pub(super) fn is_anyone_departing(&self, members: &[NodeId]) -> bool {

@@ -10,8 +10,9 @@ impl Case<'_> {
     /// The copy that moves load to another node.
     pub(super) fn moving(&self, members: &[NodeId]) -> Option<Intent> {
         let Some(&Change::Move { from, to, .. }) = self.change else { return None };
-        let Sight { serving, departing, leaving, .. } = self.sight(to);
-        let fit = serving && !departing && !leaving && self.tally.of(to).can_take();
+        let Sight { serving, departing, leaving, refuses_copies, .. } = self.sight(to);
+        let stays = serving && !departing && !leaving;
+        let fit = stays && !refuses_copies && self.tally.of(to).can_take();
         let strange =
             !self.partition.concerns(to) && !self.leftovers.may_hold(to, self.partition.id);
         if !fit || !strange || !members.contains(&from) {

@@ -14,6 +14,7 @@ use cluster::{Map, MaybeMutant, MemberReport, Mutant, NodeId, Partition, Partiti
 use machine::Instant;
 use std::collections::BTreeMap;
 use std::time::Duration;
+use wire::Room;
 
 /// What a step goes by, beside the state.
 #[derive(Clone, Copy)]
@@ -39,7 +40,7 @@ impl<'a> Seen<'a> {
             map: &state.map,
             weights: &outlook.weights,
             holdings: holdings(&state.map, self.members),
-            takers: outlook.takers().collect(),
+            takers: outlook.willing().collect(),
             under_way,
             can_be_remade: Box::new(self.can_be_remade(outlook)),
             parts_left: parts_left(state),
@@ -77,6 +78,9 @@ impl<'a> Seen<'a> {
                     .node_report()
                     .and_then(Holding::of)
                     .is_some_and(|it| it.is_no_taker()),
+                refuses_copies: peer
+                    .node_report()
+                    .is_some_and(|it| it.resources.room != Room::Plenty),
             };
             Some((node.id, sight))
         });

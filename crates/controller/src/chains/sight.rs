@@ -27,6 +27,8 @@ pub(crate) struct Sight {
     pub(crate) splits: bool,
     /// It holds so much of what it may that others had better be given what comes next.
     pub(crate) short_of_room: bool,
+    /// It takes no pieces of copies, for it has little room or none.
+    pub(crate) refuses_copies: bool,
 }
 
 /// What is seen of all nodes, and what the operator wants.
@@ -62,5 +64,10 @@ impl Outlook {
             serving && !departing && !leaving
         });
         fit.map(|(id, _)| *id)
+    }
+
+    /// Those of them that take copies now, which they need not.
+    pub(crate) fn willing(&self) -> impl Iterator<Item = NodeId> {
+        self.takers().filter(|node| !self.of(*node).refuses_copies)
     }
 }

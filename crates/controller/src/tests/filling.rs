@@ -6,6 +6,7 @@ use crate::{PlacementChange, Purpose};
 use cluster::{Member, NodeId, Partition, PartitionId, Resources, Stored, Volume};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
+use wire::Room;
 
 const SECOND: Duration = Duration::from_secs(1);
 const MINUTE: Duration = Duration::from_secs(60);
@@ -278,4 +279,38 @@ fn nothing_makes_room_while_placement_is_paused() {
     assert!(!placement.planned.is_empty());
     let most = placement.nodes.iter().filter_map(|it| it.room_permille).max();
     assert!(most.is_some_and(|it| it > 1_000), "{placement:#?}");
+}
+
+/// While a node is given this copy, which takes ten seconds, it has little room.
+fn tighten(world: &mut World) {
+    world.live_until(|world| !world.status().copies.is_empty());
+    for copy in world.status().copies {
+        world.member(Member::Node(copy.to)).resources.room = Room::Tight;
+    }
+}
+
+#[test]
+fn a_copy_that_its_taker_has_no_room_for_is_given_up_unless_it_is_missing() {
+    let mut world = World::with_keyspace(4, 1, 12, 1);
+    world.copying = 10 * SECOND;
+    let (now, map) = (world.now, world.map());
+    let [from, to] = [0, 1].map(NodeId);
+    let moved = map.partitions.iter().find(|it| it.chain == [from]).unwrap().id;
+    world.controller.move_replica(now, moved, (from, to)).unwrap();
+    tighten(&mut world);
+    let took = world.live_until(|world| world.status().copies.is_empty());
+    assert!(took < 2 * SECOND, "{took:?}");
+    world.live_until_replicated();
+    // It is not begun again, nor another one, so that nothing is closed.
+    let map = world.map();
+    world.live_for(5 * SECOND);
+    assert_eq!(world.map(), map);
+    assert_eq!(world.replicas_held(), [3; 4]);
+
+    let mut world = World::with_keyspace(4, 1, 12, 3);
+    world.copying = 10 * SECOND;
+    world.kill(Member::Node(NodeId(1)));
+    tighten(&mut world);
+    world.live_for(5 * SECOND);
+    assert!(!world.status().copies.is_empty(), "there may be room again");
 }
