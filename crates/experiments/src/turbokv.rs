@@ -49,7 +49,7 @@ pub(crate) fn make(
         Exhibit::Figure(14 | 15) | Exhibit::Table(1 | 2) => {
             Stand::with(settings, terms, |stand| latency::figure(exhibit, skew, settings, stand))
         }
-        Exhibit::Figure(_) | Exhibit::Table(_) | Exhibit::Migration => {
+        Exhibit::Figure(_) | Exhibit::Table(_) | Exhibit::Migration | Exhibit::Filling => {
             Err(Failure::usage(format!("{exhibit} is made in virtual time: leave out --real")))
         }
     }

@@ -58,6 +58,7 @@ fn with_copies_of_hot_keys_nodes_serve_nearly_what_they_do_where_all_keys_are_al
             key_bytes: 16,
             value_bytes: 128,
             load_floor: Some(50),
+            memory_max: None,
         },
         replicas: 3,
         arm: Arm::Copies,

@@ -7,7 +7,7 @@ const MS: Duration = Duration::from_millis(1);
 
 fn spec(order: Order, partitions: u32) -> RackSpec {
     let partitions = Some(partitions);
-    let store = Store { order, partitions, key_bytes: 16, value_bytes: 128, load_floor: None };
+    let store = Store { order, partitions, key_bytes: 16, ..Store::PEGASUS };
     RackSpec { store, ..RackSpec::new(8, 8_000, 1) }
 }
 

@@ -18,6 +18,7 @@ fn spec(by: Finder) -> RackSpec {
             key_bytes: 16,
             value_bytes: 128,
             load_floor: None,
+            memory_max: None,
         },
         replicas: 3,
         finding: Finding { by, forward_permille: 500, cables_past: 2 },
@@ -189,4 +190,8 @@ fn what_there_is_not_and_what_makes_no_difference_is_refused() {
     assert_eq!(check(moves, &two), Err(TurboKvRefusal::Thetas(moves)));
     let arms = TurboKvSettings { finders: vec![Finder::Switch], ..settings() };
     assert_eq!(check(moves, &arms), Err(TurboKvRefusal::Finders(moves)));
+    let fills = Exhibit::Filling;
+    assert_eq!(check(fills, &settings()), Ok(()));
+    assert_eq!(check(fills, &given), Err(TurboKvRefusal::Thetas(fills)));
+    assert_eq!(check(fills, &arms), Err(TurboKvRefusal::Finders(fills)));
 }

@@ -100,6 +100,13 @@ fn a_comparison_of_coordination_is_a_table_and_a_plot() {
     assert_eq!(rows.len(), 8, "two ways to place, four places: {rows:?}");
     let svg = std::fs::read_to_string(out.join("turbokv-figure-migration.svg")).expect("a plot");
     assert!(svg.contains("load of the busiest node"), "{svg}");
+
+    let more = ["--figure", "filling", "--seconds", "9", "--json"];
+    let lines = run(&[&words[..], &more].concat()).expect(0).json_lines();
+    let (_, rows) = lines.split_first().expect("a head and rows");
+    assert_eq!(rows.len(), 9, "three ways to place, three phases: {rows:?}");
+    let svg = std::fs::read_to_string(out.join("turbokv-figure-filling.svg")).expect("a plot");
+    assert!(svg.contains("the fullest node"), "{svg}");
 }
 
 #[test]
@@ -150,9 +157,11 @@ fn a_comparison_of_coordination_that_cannot_be_made_is_refused_with_a_reason() {
     };
     assert!(refused(&[]).contains("--figure"));
     assert!(refused(&["--figure", "13", "--table", "1"]).contains("cannot be used with"));
-    assert!(refused(&["--figure", "8"]).contains("[13, 14, 15] and migration"));
+    assert!(refused(&["--figure", "8"]).contains("[13, 14, 15], migration and filling"));
     let arms = ["--figure", "migration", "--coordination", "switch"];
     assert!(refused(&arms).contains("--coordination: figure migration is about placement"));
+    let popular = ["--figure", "filling", "--theta", "0.9"];
+    assert!(refused(&popular).contains("--theta: figure filling writes each key once"));
     assert!(refused(&["--table", "3"]).contains("[1, 2]"));
     assert!(refused(&["--table", "1", "--theta", "0.9"]).contains("--theta: table 1 is about one"));
     assert!(refused(&["--figure", "13", "--forward=-1"]).contains("0 to 10 services"));

@@ -19,7 +19,7 @@ pub struct Load {
     pub skew: Skew,
     /// Share of reads of one key, in percent.
     pub reads_percent: u32,
-    /// Reads of several keys, if there are any. What is neither is writes of keys that exist.
+    /// Reads of several keys, if there are any. What is neither is writes.
     pub scans: Option<Scans>,
     /// How popularity moves, if it does.
     pub shift: Option<Shift>,
@@ -27,6 +27,9 @@ pub struct Load {
     pub among: Option<u64>,
     /// Whether writes are of all keys alike, whatever reads are of.
     pub even_writes: bool,
+    /// Whether writes are of keys that were not written yet instead, one after the other by rank,
+    /// until there are no more.
+    pub new_keys: bool,
 }
 
 /// Reads of keys that follow each other in the order of names.
@@ -42,7 +45,15 @@ impl Load {
     /// Reads only, of keys whose popularity does not change.
     #[must_use]
     pub fn only_reads(skew: Skew) -> Self {
-        Self { skew, reads_percent: 100, scans: None, shift: None, among: None, even_writes: false }
+        Self {
+            skew,
+            reads_percent: 100,
+            scans: None,
+            shift: None,
+            among: None,
+            even_writes: false,
+            new_keys: false,
+        }
     }
 
     /// Scans only, of keys whose popularity does not change.
@@ -50,6 +61,12 @@ impl Load {
     pub fn only_scans(skew: Skew, keys_max: u64) -> Self {
         let scans = Some(Scans { percent: 100, keys_max });
         Self { reads_percent: 0, scans, ..Self::only_reads(skew) }
+    }
+
+    /// Writes of new keys only.
+    #[must_use]
+    pub fn only_new_keys() -> Self {
+        Self { reads_percent: 0, new_keys: true, ..Self::only_reads(Skew::Uniform) }
     }
 
     /// Nodes that serve the average request, where writes go through chains of `replicas` nodes,
@@ -87,7 +104,8 @@ impl Load {
 
     /// Shares of the kinds of operation.
     pub(crate) fn mix(&self) -> Mix {
-        let mut kinds = vec![("get".to_owned(), self.reads()), ("put".to_owned(), self.writes())];
+        let write = if self.new_keys { "insert" } else { "put" };
+        let mut kinds = vec![("get".to_owned(), self.reads()), (write.to_owned(), self.writes())];
         if let Some(Scans { keys_max, .. }) = self.scans {
             kinds.push((format!("scan:{keys_max}"), self.scans()));
         }

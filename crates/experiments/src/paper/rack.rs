@@ -33,7 +33,8 @@ use crate::paper::Load;
 use crate::paper::netcache::{NetCache, Way};
 use agenda::{Alarm, Event, Unit};
 use caches::{CacheNode, node_work_of};
-use control::{KEYSPACE, Mail, START, SWITCH_INCARNATION, configuration};
+use cluster::Resources;
+use control::{Copies, KEYSPACE, Mail, START, SWITCH_INCARNATION, configuration};
 use controller::{Controller, PlacementStatus};
 use losing::RateControl;
 use machine::{Instant, Outbox, Rng};
@@ -54,6 +55,8 @@ pub struct Trial {
     pub begun: u64,
     /// Those of them that were answered.
     pub done: u64,
+    /// Those of them that were refused because a node was full.
+    pub full: u64,
     /// How long the window was.
     pub window: Duration,
     /// The 99th percentile of the time from when a request was meant to start to its end, which
@@ -105,6 +108,7 @@ pub struct Rack {
     users: Vec<User>,
     controller: Controller,
     controller_alarm: Alarm,
+    copies: Copies,
     /// Orders and reports on their way.
     post: VecDeque<Mail>,
     contents: Option<Contents>,
@@ -115,6 +119,8 @@ pub struct Rack {
     cached: u64,
     /// While the rack is filled, serving takes no time.
     filling: bool,
+    /// Counts the keys that were written, for loads that write new ones.
+    written: Population,
     trials: u64,
 }
 
@@ -143,12 +149,14 @@ impl Rack {
             rng,
             controller,
             controller_alarm: Alarm::new(),
+            copies: Copies::default(),
             post: VecDeque::new(),
             contents: None,
             meter: Meter::idle(),
             control: None,
             cached: 0,
             filling: true,
+            written: Population::new(spec.stored.min(spec.keys)),
             trials: 0,
         };
         rack.form();
@@ -258,7 +266,8 @@ impl Rack {
         self.meter = Meter::new(from, window, look);
         self.meter.begin(&mut self.net.agenda);
         let keys = load.keys(self.spec.keys);
-        let (spec, population) = (load.spec(keys), Population::new(keys));
+        let population = if load.new_keys { self.written.clone() } else { Population::new(keys) };
+        let spec = load.spec(keys);
         let share = rate / self.users.len() as f64;
         for (index, user) in self.users.iter_mut().enumerate() {
             // What shifts, shifts for the first time one interval after the window has begun.
@@ -289,6 +298,20 @@ impl Rack {
     #[must_use]
     pub fn placement(&self) -> PlacementStatus {
         self.controller.status(self.now).placement
+    }
+
+    /// How full each node is that may hold a bounded amount, as it reports: 1 is all of that.
+    pub fn fullness(&self) -> impl Iterator<Item = f64> {
+        self.nodes.iter().filter_map(|server| {
+            let Resources { memory, memory_max, .. } = server.machine.report(self.now).resources;
+            Some(memory as f64 / memory_max? as f64)
+        })
+    }
+
+    /// How many replicas nodes were given, whatever for.
+    #[must_use]
+    pub fn copies(&self) -> u64 {
+        self.copies.begun
     }
 
     /// How many partitions there are.
@@ -325,6 +348,7 @@ impl Rack {
         Trial {
             begun: meter.begun,
             done: meter.done,
+            full: meter.full,
             window,
             p99_us: meter.recorder.summary(window).all.latency.p99_us,
             by_switch: self.cached as f64 / meter.begun.max(1) as f64,

@@ -8,6 +8,7 @@
 //! for another. What they pass on is answered straight: the paper counts one step more on the way
 //! to the right node and none on the way back, and of the two that is kinder to this arm.
 
+mod filling;
 mod latency;
 mod migration;
 mod papers;
@@ -19,7 +20,7 @@ pub(crate) use throughput::Part;
 
 use crate::paper::rack::{Finder, Finding, Order, Pace, Rack, RackSpec, Store};
 use crate::paper::search::OBJECTIVE_TIMES;
-use crate::paper::{Figure, Load, Skew};
+use crate::paper::{Figure, Load, Panel, Skew};
 use std::error::Error;
 use std::fmt;
 use std::time::Duration;
@@ -60,6 +61,8 @@ pub enum Exhibit {
     Table(u32),
     /// Load over time while a hot range moves, which the paper speaks of in section 5.1.
     Migration,
+    /// How full nodes are over time while keys are written, of which the paper says nothing.
+    Filling,
 }
 
 /// The figures there are.
@@ -110,6 +113,7 @@ pub fn make(
         Exhibit::Figure(14 | 15) => latency::figure(settings, exhibit.skew(), tell),
         Exhibit::Table(1 | 2) => latency::table(settings, exhibit.skew(), tell),
         Exhibit::Migration => migration::figure(settings, tell),
+        Exhibit::Filling => filling::figure(settings, tell),
         Exhibit::Figure(_) | Exhibit::Table(_) => throughput::figure(settings, tell),
     })
 }
@@ -125,8 +129,11 @@ pub fn check(exhibit: Exhibit, settings: &TurboKvSettings) -> Result<(), TurboKv
         Exhibit::Figure(14 | 15) | Exhibit::Table(1 | 2) if settings.thetas.is_empty() => Ok(()),
         Exhibit::Figure(14 | 15) | Exhibit::Table(1 | 2) => Err(TurboKvRefusal::Thetas(exhibit)),
         Exhibit::Migration if settings.thetas.len() > 1 => Err(TurboKvRefusal::Thetas(exhibit)),
-        Exhibit::Migration if !settings.finders.is_empty() => Err(TurboKvRefusal::Finders(exhibit)),
-        Exhibit::Migration => Ok(()),
+        Exhibit::Filling if !settings.thetas.is_empty() => Err(TurboKvRefusal::Thetas(exhibit)),
+        Exhibit::Migration | Exhibit::Filling if !settings.finders.is_empty() => {
+            Err(TurboKvRefusal::Finders(exhibit))
+        }
+        Exhibit::Migration | Exhibit::Filling => Ok(()),
         Exhibit::Figure(_) | Exhibit::Table(_) => Err(TurboKvRefusal::Exhibit),
     }
 }
@@ -161,7 +168,7 @@ impl Exhibit {
     pub fn usual_keys(self) -> u64 {
         match self {
             Self::Figure(_) | Self::Table(_) => 1_000,
-            Self::Migration => 100_000,
+            Self::Migration | Self::Filling => 100_000,
         }
     }
 }
@@ -171,6 +178,12 @@ impl TurboKvSettings {
     pub(crate) fn finders(&self) -> impl Iterator<Item = Finder> {
         let wanted = |by: &Finder| self.finders.is_empty() || self.finders.contains(by);
         Finder::ALL.into_iter().filter(wanted)
+    }
+
+    /// Requests per second under which a node is never too busy where placement follows load: a
+    /// tenth of what it can serve.
+    fn load_floor(&self) -> u64 {
+        u64::from(self.pace.node_rate()) / 10
     }
 
     /// Keys that are alike, and those that are not.
@@ -192,6 +205,7 @@ impl TurboKvSettings {
                 key_bytes: KEY_BYTES,
                 value_bytes: VALUE_BYTES,
                 load_floor: None,
+                memory_max: None,
             },
             replicas,
             finding: Finding { by, forward_permille: 10 * self.forward_percent, cables_past: 2 },
@@ -249,6 +263,26 @@ const KEY_BYTES: usize = 16;
 /// Bytes of each value.
 pub(crate) const VALUE_BYTES: usize = 128;
 
+/// By how much counts have grown, which are kept for the next time.
+fn since<const COUNTS: usize>(before: &mut [u64; COUNTS], now: [u64; COUNTS]) -> [u64; COUNTS] {
+    let before = std::mem::replace(before, now);
+    let mut grown = now;
+    grown.iter_mut().zip(before).for_each(|(grown, before)| *grown -= before);
+    grown
+}
+
+/// A diagram of something over virtual time, with nothing in it yet.
+fn panel_over_time(title: &str, y: &'static str) -> Panel {
+    Panel {
+        title: title.to_owned(),
+        x: "time (s)",
+        places: Vec::new(),
+        y,
+        logarithmic: false,
+        curves: Vec::new(),
+    }
+}
+
 /// By how much one is over another, in percent.
 pub(crate) fn over(one: f64, other: f64) -> f64 {
     (one / other - 1.0) * 100.0
@@ -260,6 +294,7 @@ impl fmt::Display for Exhibit {
             Self::Figure(number) => write!(f, "figure {number}"),
             Self::Table(number) => write!(f, "table {number}"),
             Self::Migration => f.write_str("figure migration"),
+            Self::Filling => f.write_str("figure filling"),
         }
     }
 }
@@ -268,7 +303,13 @@ impl fmt::Display for TurboKvRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Exhibit => {
-                write!(f, "there are figures {FIGURES:?}, migration, and tables {TABLES:?}")
+                write!(
+                    f,
+                    "there are figures {FIGURES:?}, migration, filling, and tables {TABLES:?}"
+                )
+            }
+            Self::Thetas(Exhibit::Filling) => {
+                f.write_str("figure filling writes each key once; none is popular")
             }
             Self::Thetas(exhibit) => write!(
                 f,

@@ -21,6 +21,20 @@ pub struct MemoryLimit {
     pub uploads: u64,
 }
 
+impl MemoryLimit {
+    /// That of a node which may hold so many bytes, with the usual shares of them for the rest.
+    #[must_use]
+    pub fn of(bytes: u64) -> Self {
+        Self { bytes, reserve: bytes / RESERVE_SHARE, uploads: bytes / UPLOADS_SHARE }
+    }
+}
+
+/// One part in so many of the memory is kept for what has to be taken when there is no room.
+const RESERVE_SHARE: u64 = 16;
+
+/// And so much may be parts of big values that are none yet.
+const UPLOADS_SHARE: u64 = 4;
+
 /// What a shard knows of its own room.
 #[derive(Debug)]
 pub(crate) struct Stock {

@@ -30,6 +30,7 @@ Figures:
   14  how latencies of reads, writes and scans are distributed, uniform keys
   15  the same, zipf 1.2
   migration  what nodes do while a hot range moves, with and without placement that follows load
+  filling    how full nodes are while new keys are written, with and without placement
 
 Tables:
   1   means and percentiles of figure 14, beside those of the paper
@@ -40,6 +41,7 @@ Examples:
   keyway paper turbokv --figure 13 --theta 0.99 --seconds 0.2
   keyway paper turbokv --figure 14 --out plots
   keyway paper turbokv --figure migration --keys 1m --replicas 1
+  keyway paper turbokv --figure filling --seconds 120
   keyway paper turbokv --table 2 --forward 0.3
   keyway paper turbokv --table 1 --keys 100k --scan-keys 8
   keyway paper turbokv --figure 15 --coordination switch,client --json
@@ -61,7 +63,7 @@ pub(super) struct TurboKv {
     #[arg(long, value_name = "N", default_value_t = 128)]
     partitions: u32,
     /// How many keys. Without it, 1,000, as YCSB's basic database has records; 100,000 for the
-    /// figure of migration.
+    /// figures of migration and filling. How much nodes may hold in the latter follows from it.
     #[arg(long, value_name = "N", value_parser = parse::count)]
     keys: Option<u64>,
     /// Nodes of each chain.
@@ -85,8 +87,8 @@ pub(super) struct TurboKv {
     #[arg(long = "theta", value_name = "EXPONENT", value_delimiter = ',')]
     #[arg(value_parser = parse::exponent)]
     thetas: Vec<f64>,
-    /// How long each trial is looked at, or a hot range stays where it is, in virtual time. Without
-    /// it, what suits the figure.
+    /// How long each trial is looked at, a hot range stays where it is, or nodes fill up, in
+    /// virtual time. Without it, what suits the figure.
     #[arg(long, value_name = "TIME", value_parser = parse::some_time)]
     seconds: Option<Duration>,
     #[command(flatten)]
@@ -141,16 +143,20 @@ const DEFAULT_FORWARD: &str = "0.6";
 const FORWARD_PERCENT_MAX: f64 = 1_000.0;
 
 fn parse_figure(text: &str) -> Result<Exhibit, String> {
-    if text == MIGRATION {
-        return Ok(Exhibit::Migration);
+    match text {
+        MIGRATION => return Ok(Exhibit::Migration),
+        FILLING => return Ok(Exhibit::Filling),
+        _ => {}
     }
     let number = text.parse().ok().filter(|number| FIGURES.contains(number));
-    let number = number.ok_or_else(|| format!("there are {FIGURES:?} and {MIGRATION}; see --help"));
+    let number = number
+        .ok_or_else(|| format!("there are {FIGURES:?}, {MIGRATION} and {FILLING}; see --help"));
     number.map(Exhibit::Figure)
 }
 
-/// What users call the figure of [`Exhibit::Migration`].
+/// What users call the figures of [`Exhibit::Migration`] and [`Exhibit::Filling`].
 const MIGRATION: &str = "migration";
+const FILLING: &str = "filling";
 
 fn parse_table(text: &str) -> Result<Exhibit, String> {
     let number = text.parse().ok().filter(|number| TABLES.contains(number));
@@ -209,6 +215,7 @@ impl TurboKv {
             Exhibit::Figure(number) => format!("turbokv-figure-{number}"),
             Exhibit::Table(number) => format!("turbokv-table-{number}"),
             Exhibit::Migration => format!("turbokv-figure-{MIGRATION}"),
+            Exhibit::Filling => format!("turbokv-figure-{FILLING}"),
         };
         let made = if let Some(terms) = self.real.terms()? {
             name.push_str("-real");

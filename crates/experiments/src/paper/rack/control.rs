@@ -5,15 +5,15 @@ use super::agenda::{Event, Unit};
 use super::net::{SERVICE, node_endpoint};
 use super::{Rack, RackServer, RackSpec};
 use cluster::{
-    CacheId, ClusterId, HotPolicy, Incarnation, Install, Member, MemberReport, NodeId, NodeReport,
-    NodeSpec, Order, Report, SwitchControl as _, Versions,
+    CacheId, ClusterId, HotPolicy, Incarnation, Install, Map, Member, MemberReport, NodeId,
+    NodeReport, NodeSpec, Order, PartitionId, Report, SwitchControl as _, Versions,
 };
 use controller::{
     COPY_BYTES_PER_S, ControllerConfig, KeyspaceSpec, LEASE, POLL_INTERVAL, SPLIT_BYTES,
 };
 use machine::Instant;
 use node::engine::Engine as _;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -22,6 +22,23 @@ use std::time::Duration;
 pub(super) enum Mail {
     Order(Member, Box<Order>),
     Report(Member, Box<Report>),
+}
+
+/// Replicas that nodes were given after others had been there, whatever for.
+#[derive(Debug, Default)]
+pub(super) struct Copies {
+    pub(super) begun: u64,
+    /// Who is being given what.
+    learners: BTreeSet<(PartitionId, NodeId)>,
+}
+
+impl Copies {
+    /// The map is another one.
+    fn see(&mut self, map: &Map) {
+        let now = map.partitions.iter().filter_map(|it| Some((it.id, it.learner()?)));
+        let before = std::mem::replace(&mut self.learners, now.collect());
+        self.begun += self.learners.difference(&before).count() as u64;
+    }
 }
 
 /// How the controller of such a rack is configured.
@@ -52,6 +69,7 @@ impl Rack {
         let mut is_new = false;
         while let Some(saved) = self.controller.poll_save() {
             self.controller.handle_saved(self.now, saved.map.revision);
+            self.copies.see(&saved.map);
             is_new = true;
         }
         if is_new {
@@ -199,6 +217,11 @@ impl Rack {
             if self.controller.create_keyspace(self.now, spec).is_ok() {
                 self.pump_controller();
             }
+        }
+        if self.spec.store.load_floor.is_none() && self.spec.store.memory_max.is_some() {
+            // Else what no load moves would move for want of room.
+            self.controller.pause_placement(self.now);
+            self.pump_controller();
         }
         while !self.serves() {
             assert!(self.step(end), "a keyspace is served within {FORM_MAX:?}");

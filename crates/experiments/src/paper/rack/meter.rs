@@ -1,6 +1,7 @@
 //! What a trial measures: requests that were meant to start within its window.
 
 use super::agenda::{Agenda, Event};
+use client::{Outcome, Refusal};
 use machine::Instant;
 use std::time::Duration;
 use workload::{Ending, IntervalSummary, OpKind, Recorder};
@@ -33,6 +34,8 @@ pub(super) struct Meter {
     until: Instant,
     pub(super) begun: u64,
     pub(super) done: u64,
+    /// Writes that were refused because a node was full.
+    pub(super) full: u64,
     /// Reads that showed a value that was never written to its key, or too few keys.
     pub(super) wrong: u64,
     pub(super) recorder: Recorder,
@@ -56,6 +59,7 @@ impl Meter {
             until: from + window,
             begun: 0,
             done: 0,
+            full: 0,
             wrong: 0,
             recorder: Recorder::new(),
             look,
@@ -89,6 +93,12 @@ impl Meter {
         }
         let place = intended.since(self.from).as_nanos() / STARTS_FOR.as_nanos();
         self.starts.get_mut(usize::try_from(place).ok()?)
+    }
+
+    /// It has ended like this; counts it if a node was full.
+    pub(super) fn full<T>(&mut self, outcome: &Outcome<T>, intended: Instant) {
+        let full = matches!(outcome, Outcome::Refused(Refusal::Full));
+        self.full += u64::from(full && self.covers(intended));
     }
 
     /// It has ended.

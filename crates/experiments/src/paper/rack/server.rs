@@ -11,7 +11,7 @@ use client::Coordinator;
 use cluster::StoreId;
 use machine::{Full, Instant, Served, Service};
 use node::engine::memory::MemoryEngine;
-use node::{ALERT_REST, Node, NodeConfig};
+use node::{ALERT_REST, MemoryLimit, Node, NodeConfig};
 use std::num::NonZero;
 use wire::Endpoint;
 
@@ -41,11 +41,13 @@ impl RackServer {
         let (incarnation, tracker) = (node_incarnation(index), spec.caches.learning.tracker());
         let config = NodeConfig { shard: 0, shards: 1, incarnation, rate, tracker };
         let engine = MemoryEngine::new(StoreId(u64::from(index) + 1));
+        let mut machine = Node::new(config, engine, START);
+        machine.limit_memory(spec.store.memory_max.map(MemoryLimit::of));
         Self {
             index,
             endpoint: node_endpoint(index),
             rate,
-            machine: Node::new(config, engine, START),
+            machine,
             service: Service::new(NonZero::new(rate).expect("a server serves")),
             coordinator: spec.coordinator(index),
             forward_permille: spec.finding.forward_permille,

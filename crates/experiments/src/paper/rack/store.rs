@@ -22,6 +22,8 @@ pub struct Store {
     /// Requests per second below which a node never has too much to do; above that the controller
     /// evens load out. `None`: partitions stay where they are.
     pub load_floor: Option<u64>,
+    /// Bytes that each node may hold in memory. `None`: as much as there is.
+    pub memory_max: Option<u64>,
 }
 
 /// How keys are spread over partitions.
@@ -43,6 +45,7 @@ impl Store {
         key_bytes: 64,
         value_bytes: 128,
         load_floor: None,
+        memory_max: None,
     };
 }
 

@@ -158,6 +158,8 @@ impl User {
             Activity::Load { generator, arrivals, writes, until } => {
                 let intended = arrivals.due(now.min(*until))?;
                 let op = match generator.next_op(now) {
+                    Op::Insert { key } if key >= contents.keys() => return None,
+                    Op::Insert { key } => Op::Put { key: contents.number(key) },
                     Op::Get { key } => Op::Get { key: contents.number(key) },
                     Op::Put { key } => {
                         let key = writes.as_mut().map_or(key, |rng| rng.below(contents.keys()));
@@ -233,6 +235,7 @@ impl User {
         while let Some((ticket, outcome)) = self.machine.poll_outcome() {
             let waiting = self.waiting.take(ticket).expect("every request has a note");
             let Waiting { kind, key, keys, intended } = waiting;
+            meter.full(&outcome, intended);
             let ending = match outcome {
                 Outcome::Done(Reply::Get(None)) if contents.is_stored(key) => Ending::NotFound,
                 Outcome::Done(Reply::Get(Some(found))) => {

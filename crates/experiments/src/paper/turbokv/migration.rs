@@ -1,9 +1,8 @@
 //! What section 5.1 of the paper claims and shows no figure of: the load of nodes while a hot range
 //! moves through a keyspace of one partition, with and without migration.
 
-use super::{KEY_BYTES, TurboKvSettings, VALUE_BYTES};
+use super::{KEY_BYTES, TurboKvSettings, VALUE_BYTES, panel_over_time, since};
 use crate::paper::figure::{Cell, Column, Figure, Table};
-use crate::paper::plot::Panel;
 use crate::paper::points::measure_all;
 use crate::paper::rack::{Order, Rack, RackSpec, Store};
 use crate::paper::{Load, Skew};
@@ -75,8 +74,7 @@ impl Case {
     fn rack(self, settings: &TurboKvSettings) -> Rack {
         let &TurboKvSettings { nodes, pace, keys, replicas, partitions, seed, .. } = settings;
         let (partitions, load_floor) = match self {
-            // A node is never too busy with a tenth of what it can serve.
-            Self::Migrating => (1, Some(u64::from(pace.node_rate()) / 10)),
+            Self::Migrating => (1, Some(settings.load_floor())),
             Self::Fixed => (partitions, None),
         };
         Rack::new(RackSpec {
@@ -87,6 +85,7 @@ impl Case {
                 key_bytes: KEY_BYTES,
                 value_bytes: VALUE_BYTES,
                 load_floor,
+                memory_max: None,
             },
             replicas,
             ..RackSpec::new(nodes, keys, seed)
@@ -114,11 +113,8 @@ impl Case {
                 }
             });
             let pieces = pieces.collect();
-            let now = changes(&rack);
-            let before = std::mem::replace(&mut seen, now);
-            let mut made = now;
-            made.iter_mut().zip(before).for_each(|(made, before)| *made -= before);
-            Stay { pieces, partitions: rack.partition_count(), changes: made }
+            let partitions = rack.partition_count();
+            Stay { pieces, partitions, changes: since(&mut seen, changes(&rack)) }
         };
         let first = stay(0, every * GROWING_TIMES);
         [first].into_iter().chain((1..=MOVES).map(|at| stay(at, every))).collect()
@@ -162,7 +158,7 @@ pub(super) fn figure(settings: &TurboKvSettings, mut tell: impl FnMut(&str)) -> 
         ("what the nodes can serve", "share of what is possible"),
         ("what was answered", "share of what was asked for"),
     ]
-    .map(|(title, y)| panel(title, y));
+    .map(|(title, y)| panel_over_time(title, y));
     let mut rows = Vec::new();
     measure_all(
         &Case::ALL,
@@ -215,17 +211,6 @@ fn notes(settings: &TurboKvSettings) -> Vec<String> {
              from then on"
         ),
     ]
-}
-
-fn panel(title: &str, y: &'static str) -> Panel {
-    Panel {
-        title: title.to_owned(),
-        x: "time (s)",
-        places: Vec::new(),
-        y,
-        logarithmic: false,
-        curves: Vec::new(),
-    }
 }
 
 const COLUMNS: [Column; 11] = [

@@ -15,19 +15,9 @@ pub struct NodeLimits {
     pub memory: Option<u64>,
 }
 
-/// One part in so many of the memory is kept for what has to be taken when there is no room.
-const RESERVE_SHARE: u64 = 16;
-
-/// And so much may be parts of big values that are none yet.
-const UPLOADS_SHARE: u64 = 4;
-
 impl NodeLimits {
     pub(super) fn memory(self) -> Option<MemoryLimit> {
-        self.memory.map(|bytes| MemoryLimit {
-            bytes,
-            reserve: bytes / RESERVE_SHARE,
-            uploads: bytes / UPLOADS_SHARE,
-        })
+        self.memory.map(MemoryLimit::of)
     }
 }
 
