@@ -67,6 +67,19 @@ fn nothing_is_refused_while_the_rack_has_room_if_placement_follows_it() {
     }
 }
 
+/// A part that has just moved rests, and its nodes fill up meanwhile. Then it is split, which copies
+/// nothing.
+#[test]
+fn what_must_not_move_again_yet_is_split_before_its_nodes_are_full() {
+    let fast = TurboKvSettings {
+        keys: 100_000,
+        window: Some(Duration::from_secs(120)),
+        ..settings(16, 3, Pace::USUAL)
+    };
+    let [placed, ..] = column(&made(&fast), "refused_full");
+    assert_eq!(placed, [0.0; 3]);
+}
+
 #[test]
 fn the_figure_is_a_plot_and_the_same_each_time() {
     let short = TurboKvSettings {

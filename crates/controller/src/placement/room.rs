@@ -12,8 +12,8 @@ use std::collections::{BTreeMap, BTreeSet};
 /// copies and no parts of big values (`spec/protocol.md`, "Room").
 pub(super) const FILLING_PERMILLE: u64 = 800;
 
-/// What a filling node cannot give away because it is too large for all others is split if it has
-/// one part in so many of what the node may hold.
+/// What a filling node cannot give away now, because it is too large for all others or has to rest,
+/// is split if it has one part in so many of what the node may hold.
 const SPLIT_PART: u64 = 8;
 
 /// Into parts of one in so many.
@@ -78,11 +78,11 @@ impl Scene<'_> {
             }
             let change = if let Some(change) = self.move_off(node, &fills, Some(&going)) {
                 change
+            } else if let Some(change) = self.split_off(node, (&fills, left), &going) {
+                change
             } else if self.move_off(node, &fills, None).is_some() {
                 // Whatever may move has to rest, or its taker takes another.
                 continue;
-            } else if let Some(change) = self.split_off(node, (&fills, left), &going) {
-                change
             } else {
                 let mut large = self.held_by(node).filter(|it| self.is_large(it, node, &fills));
                 if !large.any(|it| self.waits(it, &going)) {
