@@ -67,8 +67,8 @@ fn nothing_is_refused_while_the_rack_has_room_if_placement_follows_it() {
     }
 }
 
-/// A part that has just moved rests, and its nodes fill up meanwhile. Then it is split, which copies
-/// nothing.
+/// A part that has just moved rests, and its nodes fill up meanwhile. Then it is split, which
+/// copies nothing.
 #[test]
 fn what_must_not_move_again_yet_is_split_before_its_nodes_are_full() {
     let fast = TurboKvSettings {

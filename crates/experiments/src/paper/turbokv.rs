@@ -87,12 +87,12 @@ pub enum TurboKvRefusal {
 ///
 /// Keyway's user-space switch does what a coordinator does: it receives a datagram, finds a
 /// partition, stamps the header and sends on, once for a request and once for its reply. Beside
-/// nodes that serve GETs from memory (`cargo bench -p keyway --bench coordination`) it takes 0.24 to
-/// 0.8 us of processor time for each of the two, and they 0.7 to 1.8 us: 0.33 to 0.59 of a service.
-/// The paper's own figures say as much as the upper end. Uniform reads take its server-driven arm
-/// 14.1 ms longer than the in-switch one (table 1), of which one in 16 has nothing to pass on: 15.0
-/// ms for a step. A step down a chain, which also writes, takes (123.5 - 72.5) / 2 = 25.5 ms: 0.59
-/// of it.
+/// nodes that serve GETs from memory (`cargo bench -p keyway --bench coordination`) it takes 0.24
+/// to 0.8 us of processor time for each of the two, and they 0.7 to 1.8 us: 0.33 to 0.59 of a
+/// service. The paper's own figures say as much as the upper end. Uniform reads take its
+/// server-driven arm 14.1 ms longer than the in-switch one (table 1), of which one in 16 has
+/// nothing to pass on: 15.0 ms for a step. A step down a chain, which also writes, takes
+/// (123.5 - 72.5) / 2 = 25.5 ms: 0.59 of it.
 pub const FORWARD_PERCENT: u32 = 60;
 
 /// Longest scan: its pieces are asked for at once.
