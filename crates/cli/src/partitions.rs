@@ -4,7 +4,6 @@ use cluster::{NodeId, PartitionId};
 use console::chart::grouped;
 use controller::{PartitionRate, Status};
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
 
 /// One partition.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,29 +45,24 @@ impl PartitionView {
 
     /// All of which it is known what they are asked for.
     pub(crate) fn busiest_first(status: &Status) -> Vec<Self> {
-        let rates = status.placement.partitions.iter();
-        let mut all: Vec<Self> = rates
-            .map(|rate| {
-                let (keyspace, chain) = place(status, rate.partition);
-                Self {
-                    id: rate.partition,
-                    keyspace,
-                    reads: rate.reads,
-                    scanned: rate.scanned,
-                    writes: rate.writes,
-                    bytes_in: rate.bytes_in,
-                    bytes_out: rate.bytes_out,
-                    busy_permille: chain.last().and_then(|tail| busy_permille(status, *tail, rate)),
-                    bytes: rate.held.map(|held| held.bytes),
-                    chain,
-                }
-            })
-            .collect();
-        let costs = status.placement.partitions.iter();
-        let costs: BTreeMap<PartitionId, u64> =
-            costs.map(|it| (it.partition, it.reading().saturating_add(it.writes))).collect();
-        all.sort_by_key(|it| (Reverse(costs.get(&it.id).copied()), it.id));
-        all
+        let mut rates: Vec<&PartitionRate> = status.placement.partitions.iter().collect();
+        rates.sort_by_key(|it| (Reverse(it.cost()), it.partition));
+        let view = rates.into_iter().map(|rate| {
+            let (keyspace, chain) = place(status, rate.partition);
+            Self {
+                id: rate.partition,
+                keyspace,
+                reads: rate.reads,
+                scanned: rate.scanned,
+                writes: rate.writes,
+                bytes_in: rate.bytes_in,
+                bytes_out: rate.bytes_out,
+                busy_permille: chain.last().and_then(|tail| busy_permille(status, *tail, rate)),
+                bytes: rate.held.map(|held| held.bytes),
+                chain,
+            }
+        });
+        view.collect()
     }
 
     /// For people.
@@ -93,8 +87,7 @@ impl PartitionView {
 /// Which part of a processor a partition takes its tail, if that says what it has spent.
 fn busy_permille(status: &Status, tail: NodeId, rate: &PartitionRate) -> Option<u64> {
     let load = status.load.iter().find(|it| it.node == tail).filter(|it| it.busy_us > 0)?;
-    let cost = rate.reading().saturating_add(rate.writes);
-    cost.saturating_mul(load.busy_us).checked_div(load.requests)?.checked_div(1_000)
+    rate.cost().saturating_mul(load.busy_us).checked_div(load.requests)?.checked_div(1_000)
 }
 
 /// The keyspace of a partition, and its chain.

@@ -23,7 +23,7 @@ impl Addressed {
             // What came before it was first heard came at nobody knows what time.
             let Some(before) = self.said.insert((node, partition), now) else { continue };
             // All counts begin again together.
-            let began_again = now.plus(before.since(now)) != now;
+            let began_again = before.since(now) != Rate::default();
             let more = if began_again { now } else { now.since(before) };
             let all = self.all.entry(partition).or_default();
             *all = all.plus(more);

@@ -65,8 +65,7 @@ impl Samples {
         let known = origins.iter().map(|id| self.0.get(id));
         let bytes: Option<u64> = match origins {
             [_] => known.flatten().next().and_then(|origin| {
-                let share = share_permille(&origin.stored, bounds);
-                let share = share.unwrap_or(1_000 / (parts as u64).max(1));
+                let share = share_permille(&origin.stored, bounds, parts);
                 Some(origin.bytes?.saturating_mul(share) / 1_000)
             }),
             _ => known.map(|it| it?.bytes).sum(),
@@ -120,15 +119,17 @@ impl Samples {
         bounds: (Match, Match),
         parts: usize,
     ) -> Rate {
-        let share = self.0.get(&partition).and_then(|it| share_permille(&it.asked, bounds));
-        all.permille(share.unwrap_or(1_000 / (parts as u64).max(1)))
+        let asked = self.0.get(&partition).map_or(&[][..], |it| &it.asked);
+        all.permille(share_permille(asked, bounds, parts))
     }
 }
 
-/// Which share of these points lies in these bounds, in thousandths; `None` if there are none.
-fn share_permille(points: &[Match], (first, last): (Match, Match)) -> Option<u64> {
+/// Which share of these points lies in these bounds, in thousandths; if there are none, that of one
+/// of so many parts.
+fn share_permille(points: &[Match], (first, last): (Match, Match), parts: usize) -> u64 {
     let inside = points.iter().filter(|at| first <= **at && **at <= last).count() as u64;
-    (inside * 1_000).checked_div(points.len() as u64)
+    let share = (inside * 1_000).checked_div(points.len() as u64);
+    share.unwrap_or(1_000 / (parts as u64).max(1))
 }
 
 #[cfg(test)]

@@ -65,6 +65,12 @@ impl PartitionRate {
     pub fn reading(&self) -> u64 {
         reading(self.reads, self.scanned)
     }
+
+    /// What all of it costs its tail.
+    #[must_use]
+    pub fn cost(&self) -> u64 {
+        self.reading().saturating_add(self.writes)
+    }
 }
 
 /// What a node has to do.

@@ -194,6 +194,25 @@ impl TurboKvSettings {
         [UNIFORM].into_iter().chain(thetas.into_iter().map(Skew::Zipf))
     }
 
+    /// A rack whose keys lie in the order of their names, popular or written first: so many
+    /// partitions of them, which follow load that is over this floor, or stay where they are.
+    fn in_order(&self, partitions: u32, load_floor: Option<u64>) -> RackSpec {
+        let &Self { nodes, pace, keys, replicas, seed, .. } = self;
+        RackSpec {
+            pace,
+            store: Store {
+                order: Order::Ranked,
+                partitions: Some(partitions),
+                key_bytes: KEY_BYTES,
+                value_bytes: VALUE_BYTES,
+                load_floor,
+                memory_max: None,
+            },
+            replicas,
+            ..RackSpec::new(nodes, keys, seed)
+        }
+    }
+
     /// A rack with them, which has got used to a load.
     fn rack(&self, by: Finder, load: &Load) -> Rack {
         let &Self { nodes, pace, keys, replicas, seed, .. } = self;

@@ -6,7 +6,7 @@ use super::{KEY_BYTES, TurboKvSettings, VALUE_BYTES, panel_over_time, since};
 use crate::paper::Load;
 use crate::paper::figure::{Cell, Column, Figure, Table};
 use crate::paper::points::measure_all;
-use crate::paper::rack::{Order, Rack, RackSpec, Store};
+use crate::paper::rack::{Rack, RackSpec, Store};
 use node::MemoryLimit;
 use std::time::Duration;
 
@@ -72,26 +72,13 @@ impl Layout {
     }
 
     fn rack(self, settings: &TurboKvSettings) -> Rack {
-        let &TurboKvSettings { nodes, pace, keys, replicas, partitions, seed, .. } = settings;
-        let (partitions, load_floor) = match self {
-            Self::Placed => (1, Some(settings.load_floor())),
-            Self::SubRanges => (partitions, None),
-            Self::Whole => (1, None),
+        let spec = match self {
+            Self::Placed => settings.in_order(1, Some(settings.load_floor())),
+            Self::SubRanges => settings.in_order(settings.partitions, None),
+            Self::Whole => settings.in_order(1, None),
         };
-        Rack::new(RackSpec {
-            pace,
-            store: Store {
-                order: Order::Ranked,
-                partitions: Some(partitions),
-                key_bytes: KEY_BYTES,
-                value_bytes: VALUE_BYTES,
-                load_floor,
-                memory_max: Some(settings.memory_max()),
-            },
-            stored: 0,
-            replicas,
-            ..RackSpec::new(nodes, keys, seed)
-        })
+        let store = Store { memory_max: Some(settings.memory_max()), ..spec.store };
+        Rack::new(RackSpec { store, stored: 0, ..spec })
     }
 
     fn phases(self, settings: &TurboKvSettings) -> Vec<Phase> {

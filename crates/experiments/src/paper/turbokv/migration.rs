@@ -4,7 +4,7 @@
 use super::{KEY_BYTES, TurboKvSettings, VALUE_BYTES, panel_over_time, since};
 use crate::paper::figure::{Cell, Column, Figure, Table};
 use crate::paper::points::measure_all;
-use crate::paper::rack::{Order, Rack, RackSpec, Store};
+use crate::paper::rack::Rack;
 use crate::paper::{Load, Skew};
 use std::time::Duration;
 use workload::zeta;
@@ -72,23 +72,9 @@ impl Case {
     }
 
     fn rack(self, settings: &TurboKvSettings) -> Rack {
-        let &TurboKvSettings { nodes, pace, keys, replicas, partitions, seed, .. } = settings;
-        let (partitions, load_floor) = match self {
-            Self::Migrating => (1, Some(settings.load_floor())),
-            Self::Fixed => (partitions, None),
-        };
-        Rack::new(RackSpec {
-            pace,
-            store: Store {
-                order: Order::Ranked,
-                partitions: Some(partitions),
-                key_bytes: KEY_BYTES,
-                value_bytes: VALUE_BYTES,
-                load_floor,
-                memory_max: None,
-            },
-            replicas,
-            ..RackSpec::new(nodes, keys, seed)
+        Rack::new(match self {
+            Self::Migrating => settings.in_order(1, Some(settings.load_floor())),
+            Self::Fixed => settings.in_order(settings.partitions, None),
         })
     }
 
