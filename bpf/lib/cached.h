@@ -19,24 +19,21 @@ static __always_inline __u64 kw_cache_hash(__u16 keyspace, __u64 keyhash)
 	return (keyhash ^ keyspace) * 0x9e3779b97f4a7c15ULL;
 }
 
-/* The bit of a hash in the filter: its upper part. The compiler makes a shift of it. */
-static __always_inline __u64 kw_filter_bit(__u64 hash)
-{
-	return hash / ((1ULL << 58) / KW_CACHE_FILTER_WORDS);
-}
-
 /*
- * Whether a key may have a rule: a bit of its keyspace and one of its hash spare most others the
- * look into the table, which no processor has close by.
+ * Whether a key may have a rule: a bit of its keyspace and two of its hash, in one word, spare
+ * nearly all others the look into the table, which no processor has close by. The upper part of the
+ * hash says which word and which bits; the compiler makes shifts of it.
  */
 static __always_inline bool kw_may_be_cached(__u16 keyspace, __be64 keyhash)
 {
-	__u64 bit;
+	__u64 marks, bits;
 
 	if (!(cached.keyspaces[keyspace / 64] & 1ULL << keyspace % 64))
 		return false;
-	bit = kw_filter_bit(kw_cache_hash(keyspace, bpf_be64_to_cpu(keyhash)));
-	return cached.filter[bit / 64] & 1ULL << bit % 64;
+	marks = kw_cache_hash(keyspace, bpf_be64_to_cpu(keyhash));
+	marks /= (1ULL << 52) / KW_CACHE_FILTER_WORDS;
+	bits = 1ULL << marks / 64 % 64 | 1ULL << marks % 64;
+	return (cached.filter[marks / (64 * 64)] & bits) == bits;
 }
 
 /* One more than the number of the shard whose rule for this hash is in a bucket, or 0. */

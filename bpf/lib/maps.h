@@ -268,7 +268,7 @@ struct {
 struct {
 	__u64	buckets[KW_CACHE_RULE_BUCKETS][KW_CACHE_RULE_BUCKET_LEN];
 	__u64	keyspaces[KW_KEYSPACE_WORDS];	/* A bit for each id: keys of it may have rules. */
-	__u64	filter[KW_CACHE_FILTER_WORDS];	/* A bit for each upper part of a rule that is there. */
+	__u64	filter[KW_CACHE_FILTER_WORDS];	/* Two bits for each rule that is there: see cached.h. */
 	__u64	until[KW_CACHES_MAX];		/* The tick from which rules of a cache count for nothing. */
 } cached SEC(".data.cached");
 

@@ -58,8 +58,8 @@ pub trait RuleMemory: Debug + Send + Sync {
     /// A bit for each keyspace id, in [`KEYSPACE_WORDS`] words: whether keys of it may have rules.
     fn keyspaces(&self) -> &[AtomicU64];
 
-    /// The filter, in [`CACHE_FILTER_WORDS`] words: a bit for the upper part of each rule. It
-    /// spares most keys without a rule the look into the buckets.
+    /// The filter, in [`CACHE_FILTER_WORDS`] words: two bits of one word for the upper part of each
+    /// rule. It spares nearly all keys without a rule the look into the buckets.
     fn filter(&self) -> &[AtomicU64];
 
     /// This cache was heard: its rules count for [`RULES_LAST`] from now on.
@@ -198,9 +198,13 @@ impl<'a> Bit<'a> {
     }
 }
 
-/// Which bit of the filter a rule, or its fingerprint, has: its upper part.
-fn filter_bit(rule: u64) -> usize {
-    (rule / ((1 << 58) / CACHE_FILTER_WORDS as u64)) as usize
+/// Which bits of the filter a rule, or its fingerprint, has: its upper part says the word, and then
+/// each of the two, which may be the same.
+fn filter_bits(rule: u64) -> [usize; 2] {
+    const WORD: usize = u64::BITS as usize;
+    let marks = (rule / ((1 << 52) / CACHE_FILTER_WORDS as u64)) as usize;
+    let word = marks / (WORD * WORD) * WORD;
+    [word + marks / WORD % WORD, word + marks % WORD]
 }
 
 impl Default for RuleTable {
@@ -232,7 +236,8 @@ impl RuleTable {
             return None;
         }
         let (probe, buckets) = (Probe::of(keyspace, keyhash), memory.buckets());
-        if !Bit::of(memory.filter(), filter_bit(probe.fingerprint)).is_set() {
+        let bits = filter_bits(probe.fingerprint);
+        if !bits.into_iter().all(|bit| Bit::of(memory.filter(), bit).is_set()) {
             return None;
         }
         let slots = probe.buckets.iter().filter_map(|at| buckets.get(*at)).flat_map(|it| &it.0);
@@ -315,8 +320,10 @@ impl RuleTable {
                 let emptier = buckets().max_by_key(|bucket| bucket.room());
                 emptier.and_then(|bucket| bucket.slot_of(0)).map_or(0, |slot| {
                     Bit::of(memory.keyspaces(), keyspace.0.into()).set();
-                    told.comes(filter_bit(mine));
-                    Bit::of(memory.filter(), filter_bit(mine)).set();
+                    for bit in filter_bits(mine) {
+                        told.comes(bit);
+                        Bit::of(memory.filter(), bit).set();
+                    }
                     slot.store(mine, Ordering::Relaxed);
                     1
                 })
@@ -341,11 +348,12 @@ impl RuleTable {
     }
 }
 
-/// Takes a rule out, and its bit if no other rule has it.
+/// Takes a rule out, and those of its bits that no other rule has.
 fn take_out(memory: &dyn RuleMemory, told: &mut RuleStreams, slot: &AtomicU64) {
-    let bit = filter_bit(slot.swap(0, Ordering::Relaxed));
-    if told.leaves(bit) == 0 {
-        Bit::of(memory.filter(), bit).clear();
+    for bit in filter_bits(slot.swap(0, Ordering::Relaxed)) {
+        if told.leaves(bit) == 0 {
+            Bit::of(memory.filter(), bit).clear();
+        }
     }
 }
 

@@ -93,7 +93,7 @@ pub const LARGE_SPACE_ELEMENTS: usize = 69633;
 pub const CACHE_RULE_BUCKETS: usize = 16384;
 /// Rules in each of these buckets, which lie in one line of the processor's cache.
 pub const CACHE_RULE_BUCKET_LEN: usize = 8;
-/// Words of 64 bits of the filter before that table, a power of two: with 65,536 rules one other key in 32 has its bit there.
+/// Words of 64 bits of the filter before that table, a power of two: with 65,536 rules one other key in 170 has both of its bits there.
 pub const CACHE_FILTER_WORDS: usize = 32768;
 /// Words of 64 bits, one for each keyspace id there can be.
 pub const KEYSPACE_WORDS: usize = 1024;

@@ -146,8 +146,9 @@ fn who_watches_is_told_of_what_really_changes() {
 #[test]
 fn a_rule_goes_on_when_another_with_its_bit_of_the_filter_leaves() {
     let (rules, now) = (RuleTable::default(), Instant::from_unix_ms(1_000));
-    let bit_of = |hash| filter_bit(Probe::of(SPACE, hash).fingerprint);
-    let same = (8..).find(|hash| bit_of(*hash) == bit_of(7)).expect("there are many more");
+    let bits_of = |hash| filter_bits(Probe::of(SPACE, hash).fingerprint);
+    let shares = |hash: &u64| bits_of(*hash)[0] == bits_of(7)[1] && *hash != 7;
+    let same = (8..).find(shares).expect("there are many more");
     change(&rules, now, 0, (5, 0), &[(1, 7), (1, same)]);
     change(&rules, now, 0, (5, 2), &[(0, 7)]);
     assert_eq!([7, same].map(|hash| rules.find(now, SPACE, hash)), [None, Some(cache(0))]);
@@ -169,4 +170,9 @@ fn there_is_room_for_as_many_rules_as_caches_may_have() {
     assert_eq!((found as u64, rules.count()), (room, room));
     let strange = (0..1_000_000).filter(|_| rules.find(now, SPACE, rng.next_u64()).is_some());
     assert!(strange.count() <= 1, "hardly any other key looks like one of them");
+    let filter = rules.memory.get().expect("there are rules").filter();
+    let passes = |bit: usize| Bit::of(filter, bit).is_set();
+    let mut strange = (0..100_000).map(|_| Probe::of(SPACE, rng.next_u64()).fingerprint);
+    let passed = strange.by_ref().filter(|it| filter_bits(*it).into_iter().all(passes)).count();
+    assert!((400..800).contains(&passed), "{passed} of 100,000 pass the filter");
 }
