@@ -4,7 +4,7 @@
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 
 # Seconds for which `make test` runs each fuzz target.
-FUZZ_SECS ?= 60
+FUZZ_SECS ?= 40
 # What `make run` passes on to `keyway up`: make run ARGS="--nodes 8 --replicas 3"
 ARGS ?=
 # Which worlds of each profile `make worlds` plays.
@@ -19,7 +19,7 @@ help: ## Show this list
 run: prerequisites ## Build Keyway and start a cluster on this machine (ARGS="..." for `keyway up`)
 	cargo run --release --locked --bin keyway -- up $(ARGS)
 
-test: prerequisites-test ## Run every check and test (FUZZ_SECS=60 for each fuzz target)
+test: prerequisites-test ## Run every check and test (FUZZ_SECS=40 for each fuzz target)
 	cargo xtask test --fuzz-secs $(FUZZ_SECS)
 
 worlds: prerequisites ## Play worlds of every profile in the simulator, an hour (SEEDS=1..5000)

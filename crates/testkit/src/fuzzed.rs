@@ -1,8 +1,11 @@
 //! What the fuzz targets do with the bytes that they are given. Also run by `cargo test` over the
 //! vectors, which are the seeds of `cargo xtask fuzz`.
 
+mod envelope;
 pub mod form;
 pub mod seeds;
+
+pub use envelope::envelope;
 
 use crate::oracle::compare::{Both, INCARNATION};
 use crate::oracle::counts::Counts;

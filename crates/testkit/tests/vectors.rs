@@ -197,7 +197,7 @@ fn of_hot_keys(counts: Counts) -> Counts {
 /// by chance.
 #[test]
 fn the_seeds_of_fuzzing_do_with_hot_keys_what_the_vectors_do() {
-    let mut done = Vec::new();
+    let (mut done, mut in_envelopes) = (Vec::new(), 0);
     for path in file::paths(repository()).unwrap() {
         let text = std::fs::read_to_string(&path).unwrap();
         let seeds = fuzzed::seeds::of_file(&toml::from_str(&text).unwrap()).unwrap();
@@ -205,6 +205,7 @@ fn the_seeds_of_fuzzing_do_with_hot_keys_what_the_vectors_do() {
         assert_eq!(cases.len(), seeds.len());
         for (case, seed) in cases.into_iter().zip(seeds) {
             fuzzed::packet(&seed.packet);
+            in_envelopes += fuzzed::envelope(&seed.envelope);
             let counts = of_hot_keys(fuzzed::pipeline(&seed.pipeline));
             assert_eq!(counts, of_hot_keys(case.counters), "{path:?}: {}", case.name);
             done.push(counts);
@@ -219,4 +220,5 @@ fn the_seeds_of_fuzzing_do_with_hot_keys_what_the_vectors_do() {
     ];
     let reached = reach.map(|reaches| done.iter().filter(|counts| reaches(counts)).count());
     assert!(reached.iter().all(|seeds| *seeds > 0), "{reached:?}");
+    assert!(in_envelopes > 100, "{in_envelopes} have arrived");
 }

@@ -27,11 +27,11 @@ enum Chore {
         #[arg(long)]
         check: bool,
     },
-    /// Fuzz `packet` or `pipeline`, starting from spec/vectors
+    /// Fuzz what takes bytes of strangers, starting from spec/vectors
     Fuzz {
-        /// Which target of fuzz/
-        name: String,
-        /// For how long
+        /// Which targets of fuzz/ (default: all, one after the other)
+        names: Vec<String>,
+        /// For how long each
         #[arg(long, default_value_t = 60)]
         secs: u32,
     },
@@ -62,7 +62,7 @@ fn run(chore: Chore) -> Result<()> {
     let root = repository_root();
     match chore {
         Chore::Codegen { check } => codegen::run(&root, check),
-        Chore::Fuzz { name, secs } => fuzz::run(&root, &name, secs),
+        Chore::Fuzz { names, secs } => fuzz::run(&root, &names, secs),
         Chore::Measure(args) => measure::run(&root, &test::target_dir(&root), &args),
         Chore::Tidy => tidy::run(&root),
         Chore::Test { fuzz_secs } => test::run(&root, fuzz_secs),

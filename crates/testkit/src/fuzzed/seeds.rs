@@ -1,5 +1,6 @@
 //! What the fuzz targets begin with: every vector, in the form that the target takes.
 
+use super::envelope::{CLIENT, NODE, SEALED, SWITCH};
 use super::form::{IN_RANGE, KEYSPACES, NODE_IDS, NODE_SOURCE, OLDER, ORDER, STANDBY};
 use crate::vector::file;
 use std::net::SocketAddr;
@@ -12,6 +13,8 @@ pub struct Seed {
     pub packet: Vec<u8>,
     /// For the target `pipeline`: the default tables, orders of hot keys, and the datagrams.
     pub pipeline: Vec<u8>,
+    /// For the target `envelope`: the datagram that counts, in an envelope, at a switch.
+    pub envelope: Vec<u8>,
 }
 
 /// A target whose seeds are vectors.
@@ -21,6 +24,8 @@ pub enum Target {
     Packet,
     /// The pipeline against the model.
     Pipeline,
+    /// Envelopes.
+    Envelope,
 }
 
 /// Every vector of the repository in the form that the target takes, with file names.
@@ -35,6 +40,7 @@ pub fn of_vectors(repository: &Path, target: Target) -> Result<Vec<(String, Vec<
             let seed = match target {
                 Target::Packet => case.packet,
                 Target::Pipeline => case.pipeline,
+                Target::Envelope => case.envelope,
             };
             seeds.push((format!("vector-{stem}-{number}"), seed));
         }
@@ -67,7 +73,11 @@ pub fn of_file(file: &Table) -> Result<Vec<Seed>, String> {
             let from = text(arrival, "from")?.parse().map_err(|why| format!("{why}"))?;
             item(&mut pipeline, source(nodes, from)?, 0, &from_hex(text(arrival, "hex")?)?)?;
         }
-        Ok(Seed { packet: from_hex(text(packet, "hex")?)?, pipeline })
+        let source = source(nodes, text(packet, "from")?.parse().map_err(|why| format!("{why}"))?)?;
+        let packet = from_hex(text(packet, "hex")?)?;
+        let author = if source == 0 { CLIENT } else { NODE };
+        let envelope = [&[author, SWITCH, SEALED, 0, 0, 0], packet.as_slice()].concat();
+        Ok(Seed { packet, pipeline, envelope })
     };
     cases.iter().map(seed).collect()
 }
@@ -166,14 +176,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_vector_is_a_seed_of_both_targets() {
+    fn every_vector_is_a_seed_of_all_targets() {
         let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
         let packets = of_vectors(root, Target::Packet).unwrap();
         let pipelines = of_vectors(root, Target::Pipeline).unwrap();
         assert!(packets.len() > 100, "{} vectors", packets.len());
-        assert_eq!(packets.len(), pipelines.len());
-        for ((name, datagram), (same_name, seed)) in packets.iter().zip(&pipelines) {
-            assert!(name == same_name && seed.ends_with(datagram), "{name}");
+        let envelopes = of_vectors(root, Target::Envelope).unwrap();
+        for others in [pipelines, envelopes] {
+            assert_eq!(packets.len(), others.len());
+            for ((name, datagram), (same_name, seed)) in packets.iter().zip(&others) {
+                assert!(name == same_name && seed.ends_with(datagram), "{name}");
+            }
         }
     }
 
