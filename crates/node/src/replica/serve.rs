@@ -145,6 +145,42 @@ fn serve_known<E: Engine>(
     if matches!(op, Op::Get | Op::Range) {
         replica.asked.see(ctx.now, Match(header.match_value));
     }
+    see_uses(replica, ctx, keyspace, packet, header, body);
+    let (written, scanned) = (ctx.written(), ctx.counters.scanned);
+    let served = match *body {
+        Body::Get { key } => {
+            replica.handle_get(ctx, header, key);
+            Ok(())
+        }
+        Body::Range { limit, start, end } => {
+            replica.handle_range(ctx, header, keyspace, limit, (start, end));
+            Ok(())
+        }
+        Body::Batch(ref steps) => replica.handle_batch(ctx, header, steps),
+        _ => {
+            let delegates = wire::may_be_delegated(packet.header(), packet.payload());
+            replica.handle_write(ctx, op, header, body, delegates)
+        }
+    };
+    let cost = Cost {
+        bytes_in: packet.payload().len() as u64,
+        bytes_out: if op.is_write() { 0 } else { ctx.written() - written },
+        scanned: ctx.counters.scanned - scanned,
+    };
+    replica.count_cost(ctx.now, Match(header.match_value), cost);
+    served
+}
+
+/// Counts the uses of all keys that a request names: some of them may be hot.
+fn see_uses<E: Engine>(
+    replica: &mut Replica,
+    ctx: &mut Context<'_, E>,
+    keyspace: &Keyspace,
+    packet: &Packet<'_>,
+    header: &Header,
+    body: &Body<'_>,
+) {
+    let op = packet.op();
     if let Some(key) = key_of(body) {
         let of = match op {
             Op::Get => Use::Read,
@@ -168,26 +204,7 @@ fn serve_known<E: Engine>(
                 if writes && replica.is_hot(step.key) { Use::Step } else { Use::HomeOnlyWrite };
             ctx.see_use(keyspace, keyhash, step.key, of);
         }
-        return replica.handle_batch(ctx, header, steps);
     }
-    let (written, scanned) = (ctx.written(), ctx.counters.scanned);
-    match *body {
-        Body::Get { key } => replica.handle_get(ctx, header, key),
-        Body::Range { limit, start, end } => {
-            replica.handle_range(ctx, header, keyspace, limit, (start, end));
-        }
-        _ => {
-            let delegates = wire::may_be_delegated(packet.header(), packet.payload());
-            replica.handle_write(ctx, op, header, body, delegates)?;
-        }
-    }
-    let cost = Cost {
-        bytes_in: packet.payload().len() as u64,
-        bytes_out: if op.is_write() { 0 } else { ctx.written() - written },
-        scanned: ctx.counters.scanned - scanned,
-    };
-    replica.count_cost(ctx.now, Match(header.match_value), cost);
-    Ok(())
 }
 
 /// Whether match value and keyhash are those of the key, and belong here.

@@ -264,3 +264,12 @@ fn parts_of_big_values_are_no_business_of_batches() {
         assert_eq!(chain.get(b"a"), None);
     }
 }
+
+#[test]
+fn the_bytes_of_batches_are_counted_as_those_of_other_requests() {
+    let mut chain = Chain::new(1);
+    chain.batch(&[put(b"a", &[1; 100]), put(b"b", &[2; 100])]);
+    chain.settle();
+    let [count] = chain.nodes[0].report(chain.now).counts[..] else { panic!("one partition") };
+    assert!(count.bytes_in > 200, "{count:?}");
+}
