@@ -19,7 +19,6 @@
 //!
 //! Nothing of this is durable: a controller that comes back measures anew.
 
-mod addressed;
 mod change;
 mod cuts;
 mod decide;
@@ -28,6 +27,7 @@ mod footprint;
 mod loads;
 mod log;
 mod merge;
+mod node_counts;
 mod owed;
 mod quiet;
 mod rate;

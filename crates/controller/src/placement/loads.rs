@@ -1,6 +1,6 @@
 //! What partitions are asked for, as the active switch counts it, and nodes where it does not.
 
-use super::addressed::Addressed;
+use super::node_counts::NodeCounts;
 use super::rate::Rate;
 use cluster::{
     Epoch, HotOrder, Incarnation, KeyspaceId, Map, NodeCount, NodeId, Partition, PartitionCount,
@@ -40,7 +40,7 @@ pub(crate) struct Loads {
     expected: BTreeMap<PartitionId, (Instant, Rate)>,
     hot: BTreeMap<(KeyspaceId, u64), Rate>,
     /// What nodes count where no switch does.
-    addressed: Addressed,
+    by_nodes: NodeCounts,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -154,7 +154,7 @@ impl Loads {
                 by: Some(by),
                 partitions: std::mem::take(&mut self.partitions),
                 expected: std::mem::take(&mut self.expected),
-                addressed: std::mem::take(&mut self.addressed),
+                by_nodes: std::mem::take(&mut self.by_nodes),
                 ..Self::default()
             };
             self.begin(now, counters, map);
@@ -169,7 +169,7 @@ impl Loads {
         let places: BTreeMap<PartitionId, &Partition> =
             map.partitions.iter().map(|it| (it.id, it)).collect();
         self.partitions.retain(|id, _| places.contains_key(id));
-        self.addressed.keep(|id| places.contains_key(&id));
+        self.by_nodes.keep(|id| places.contains_key(&id));
         let counted = &self.partitions;
         let is_counted = |id: &PartitionId| counted.get(id).is_some_and(|it| it.rate().is_some());
         self.expected.retain(|id, (at, _)| !is_counted(id) && now < *at + EXPECTED_FOR);
@@ -210,14 +210,14 @@ impl Loads {
 
     /// A node has counted this.
     pub(super) fn hear_node(&mut self, node: NodeId, counts: &[NodeCount]) {
-        self.addressed.hear(node, counts);
+        self.by_nodes.hear(node, counts);
     }
 
     /// What a switch and nodes together have counted.
     fn counted(&self, switch: &SwitchCounters, by_switch: &PartitionCount) -> Rate {
         let PartitionCount { partition, reads, writes } = *by_switch;
         let by_switch = Rate { reads, writes, ..Rate::default() };
-        let by_nodes = self.addressed.of(partition);
+        let by_nodes = self.by_nodes.of(partition);
         by_switch.plus(if switch.counts_by_address() {
             by_nodes.uncounted_by_switches()
         } else {

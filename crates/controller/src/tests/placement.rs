@@ -85,9 +85,7 @@ impl World {
     fn chains(&self) -> Vec<Vec<NodeId>> {
         self.map().partitions.iter().map(|it| it.members().to_vec()).collect()
     }
-}
 
-impl World {
     /// What a node has counted of a partition.
     fn node_count(&mut self, node: NodeId, partition: PartitionId) -> &mut NodeCount {
         let counts = &mut self.member(Member::Node(node)).node_counts;

@@ -8,12 +8,12 @@ use std::collections::BTreeMap;
 /// What all nodes have counted together since they were first heard. It only grows: a node that
 /// begins again, or is gone, takes nothing with it.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Addressed {
+pub(super) struct NodeCounts {
     said: BTreeMap<(NodeId, PartitionId), Rate>,
     all: BTreeMap<PartitionId, Rate>,
 }
 
-impl Addressed {
+impl NodeCounts {
     /// A node says what it has counted.
     pub(super) fn hear(&mut self, node: NodeId, counts: &[NodeCount]) {
         for NodeCount { partition, reads, writes, scanned, bytes_in, bytes_out } in
@@ -48,11 +48,11 @@ mod tests {
 
     #[test]
     fn what_nodes_count_is_summed_and_never_goes_back() {
-        let (partition, mut addressed) = (PartitionId(7), Addressed::default());
+        let (partition, mut all) = (PartitionId(7), NodeCounts::default());
         let mut said = |node, reads, writes, scanned| {
             let count = NodeCount { reads, writes, scanned, ..NodeCount::new(partition) };
-            addressed.hear(NodeId(node), &[count]);
-            let Rate { reads, writes, scanned, .. } = addressed.of(partition);
+            all.hear(NodeId(node), &[count]);
+            let Rate { reads, writes, scanned, .. } = all.of(partition);
             (reads, writes, scanned)
         };
         assert_eq!(said(1, 1_000, 10, 900), (0, 0, 0), "from before it was heard");
@@ -61,7 +61,7 @@ mod tests {
         assert_eq!(said(2, 6, 5, 8), (101, 1, 4));
         assert_eq!(said(1, 4, 0, 0), (105, 1, 4), "it has begun again");
         assert_eq!(said(1, 5, 0, 7), (106, 1, 11));
-        addressed.keep(|_| false);
-        assert_eq!(addressed.of(partition), Rate::default());
+        all.keep(|_| false);
+        assert_eq!(all.of(partition), Rate::default());
     }
 }
