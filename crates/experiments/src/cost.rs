@@ -3,9 +3,11 @@
 //! The kernel delivers a packet on the time of whoever sends it: what a client spends includes the
 //! switch's programs and the way into the node's socket. The sum is exact, its parts are not.
 
+use crate::median::median;
 use lab::process::Identity;
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeVal;
+use runtime::clock::Clock;
 use std::fs;
 use std::time::Duration;
 
@@ -16,6 +18,7 @@ pub(crate) struct Payers {
     pub(crate) nodes: Vec<Identity>,
     /// What stands beside each node on its host: a store of others, or a coordinator.
     pub(crate) guests: Vec<Identity>,
+    pub(crate) caches: Vec<Identity>,
     pub(crate) switch: Vec<Identity>,
 }
 
@@ -28,6 +31,7 @@ pub(crate) struct Cost {
     pub(crate) nodes: Vec<f64>,
     /// That of what stands beside each of them.
     pub(crate) guests: Vec<f64>,
+    pub(crate) caches: f64,
     /// The switch's process, and the kernel's threads that deliver packets when nobody else has
     /// time for it.
     pub(crate) switch: f64,
@@ -43,6 +47,7 @@ impl Payers {
             coordinator: all(&self.coordinator),
             nodes: each(&self.nodes),
             guests: each(&self.guests),
+            caches: all(&self.caches),
             switch: all(&self.switch) + kernel_threads().map(spent).sum::<f64>(),
         }
     }
@@ -51,8 +56,8 @@ impl Payers {
 impl Cost {
     /// Everything together.
     pub(crate) fn sum(&self) -> f64 {
-        let Self { clients, coordinator, switch, .. } = self;
-        clients + coordinator + switch + self.of_nodes() + self.of_guests()
+        let Self { clients, coordinator, caches, switch, .. } = self;
+        clients + coordinator + caches + switch + self.of_nodes() + self.of_guests()
     }
 
     pub(crate) fn of_nodes(&self) -> f64 {
@@ -86,6 +91,7 @@ impl Cost {
             coordinator: self.coordinator - before.coordinator,
             nodes: each(&self.nodes, &before.nodes),
             guests: each(&self.guests, &before.guests),
+            caches: self.caches - before.caches,
             switch: self.switch - before.switch,
         }
     }
@@ -98,9 +104,46 @@ impl Cost {
             coordinator: self.coordinator * factor,
             nodes: each(&self.nodes),
             guests: each(&self.guests),
+            caches: self.caches * factor,
             switch: self.switch * factor,
         }
     }
+}
+
+/// What was spent while something went on.
+#[derive(Clone, Debug)]
+pub(crate) struct Bill {
+    pub(crate) cost: Cost,
+    /// How long it went on, in seconds.
+    pub(crate) took: f64,
+    /// Processors that did something else meanwhile.
+    pub(crate) others: f64,
+}
+
+impl Bill {
+    /// Does this, and says what they have spent for it.
+    pub(crate) fn of<T, E>(
+        payers: &Payers,
+        job: impl FnOnce() -> Result<T, E>,
+    ) -> Result<(T, Self), E> {
+        let (before, machine, mut clock) = (payers.cost(), Machine::now(), Clock::new());
+        let began = clock.now();
+        let done = job()?;
+        let took = clock.now().since(began).as_secs_f64();
+        let cost = payers.cost().since(&before);
+        let others = (Machine::now().busy_since(machine) - cost.sum() / took).max(0.0);
+        Ok((done, Self { cost, took, others }))
+    }
+}
+
+/// Processors at other work that leave a measurement what it is.
+const QUIET_MAX: f64 = 0.15;
+
+/// Says so if the machine did other work: so many processors in each of these trials.
+pub(crate) fn not_quiet(others: Vec<f64>) -> Option<String> {
+    let busy = median(others);
+    (busy > QUIET_MAX)
+        .then(|| format!("NOT QUIET: other work took {busy:.1} processors all the time"))
 }
 
 /// The sum; that of nothing is 0, where the library's is -0, which people would see.
@@ -201,6 +244,7 @@ mod tests {
             coordinator,
             nodes: vec![1.0, 3.0, 2.0],
             guests: guests.to_vec(),
+            caches: 0.0,
             switch: 9.0,
         };
         let busiest = |it: Cost| it.busiest_host(2);
@@ -212,6 +256,13 @@ mod tests {
         let all = cost(8.0, 5.0, &[1.0]);
         assert!((all.sum() - 29.0).abs() < 1e-9);
         assert!((all.times(2.0).since(&all).sum() - 29.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_busy_machine_is_told() {
+        assert_eq!(not_quiet(vec![0.1, 0.9, 0.1]), None);
+        let told = not_quiet(vec![0.3, 0.1, 0.5]).unwrap();
+        assert!(told.contains("0.3 processors"), "{told}");
     }
 
     #[test]

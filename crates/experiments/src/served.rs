@@ -1,5 +1,7 @@
 //! What each node of a rack has served, by its own counters.
 
+use anyhow::anyhow;
+use console::exit::Failure;
 use machine::Work;
 use wire::layout::metric;
 use wire::{DropReason, Op};
@@ -36,6 +38,23 @@ impl Served {
     }
 }
 
+/// Waits until requests are answered in a way of this name: coordinators, for one, learn of a
+/// keyspace later. Looks as often as it takes, each time for as long as an answer is waited for.
+pub(crate) fn wait_served(
+    way: &str,
+    is_served: impl Fn() -> Result<bool, Failure>,
+) -> Result<(), Failure> {
+    for _ in 0..SERVED_TRIES {
+        if is_served()? {
+            return Ok(());
+        }
+    }
+    Err(Failure::Other(anyhow!("requests by {way} are not answered")))
+}
+
+/// How often that is looked at.
+const SERVED_TRIES: u32 = 20;
+
 /// Reads that a cache has answered, by its metrics.
 pub(crate) fn cache_hits(metrics: &str) -> u64 {
     count(metrics, metric::CACHE_READS.name, "how=\"hit\"")
@@ -63,6 +82,17 @@ keyway_node_requests_total{node=\"3\",op=\"chain_ack\"} 100
 keyway_node_dropped_total{node=\"3\",reason=\"queue_full\"} 7
 keyway_node_dropped_total{node=\"3\",reason=\"bad_op\"} 9
 ";
+
+    #[test]
+    fn what_is_never_served_is_given_up() {
+        let tries = std::cell::Cell::new(0);
+        let served_at = |at| {
+            tries.set(0);
+            wait_served("switch", || Ok(tries.replace(tries.get() + 1) == at))
+        };
+        assert!(served_at(3).is_ok() && tries.get() == 4);
+        assert!(served_at(SERVED_TRIES).is_err() && tries.get() == SERVED_TRIES);
+    }
 
     #[test]
     fn work_is_counted_and_talk_between_nodes_is_not() {

@@ -221,6 +221,7 @@ impl Site {
             coordinator: Vec::new(),
             nodes: nodes().flat_map(|node| of(node.to_string())).collect(),
             guests: nodes().flat_map(|node| of(beside(node, COORDINATOR))).collect(),
+            caches: self.cluster.rack.caches().flat_map(|it| of(it.to_string())).collect(),
             switch: of(LabHost::Switch.to_string()).collect(),
         }
     }
@@ -319,9 +320,10 @@ const KEY_BYTES: usize = 16;
 /// Bytes of a value unless an experiment wants others: what `keyway bench` takes.
 pub(crate) const VALUE_BYTES: usize = 100;
 
-/// What a coordinator is called as a command and as a process, and its port.
+/// What a coordinator is called as a command and as a process.
 const COORDINATOR: &str = "coordinator";
-const COORDINATOR_PORT: u16 = 7790;
+/// Its port.
+pub(crate) const COORDINATOR_PORT: u16 = 7790;
 
 fn coordinator(node: LabHost) -> SocketAddr {
     (node.address(), COORDINATOR_PORT).into()

@@ -1,6 +1,7 @@
 //! `keyway lab latency`: what a cache in front of the nodes does to the latency of a read.
 
 use super::ground::HotMode;
+use crate::cost::Bill;
 use crate::figure;
 use crate::median::median;
 use crate::paper::{Cell, Column, Figure, Panel, Table};
@@ -117,13 +118,15 @@ impl Kind {
     }
 }
 
-const COLUMNS: [Column; 7] = [
+const COLUMNS: [Column; 9] = [
     Column { head: "read", key: "read" },
     Column { head: "p50 us", key: "p50_us" },
     Column { head: "mean us", key: "mean_us" },
     Column { head: "of without", key: "p50_of_without" },
     Column { head: "reads /s", key: "reads_per_s" },
     Column { head: "of straight", key: "rate_of_straight" },
+    Column { head: "cpu us", key: "cpu_us" },
+    Column { head: "of straight", key: "cpu_of_straight" },
     Column { head: "by the cache %", key: "hits_percent" },
 ];
 
@@ -133,6 +136,8 @@ struct Seen {
     p50_us: Vec<f64>,
     mean_us: Vec<f64>,
     per_s: Vec<f64>,
+    /// Processor time of a read, all together, in microseconds.
+    cpu_us: Vec<f64>,
     /// Reads, and those of them that the cache answered.
     reads: u64,
     hits: u64,
@@ -199,7 +204,7 @@ impl Args {
             let load = SiteLoad { keyspace, distribution, mix, shift: None, by };
             Reader { kind, load, in_flight: self.in_flight.into() }
         });
-        let mut seen = <[Seen; 4]>::default();
+        let (mut seen, payers) = (<[Seen; 4]>::default(), site.payers());
         let learn = Window { time: LEARN, piece: LEARN, seed: 0 };
         readers.iter().try_for_each(|reader| look(site, reader, learn).map(|_| ()))?;
         for seed in 1..=self.rounds {
@@ -208,13 +213,15 @@ impl Args {
                     warm(site, reader)?;
                 }
                 let window = Window { time: self.seconds, piece: self.seconds, seed };
-                let (measured, reads, hits) = look(site, reader, window)?;
+                let once = || look(site, reader, window);
+                let ((measured, reads, hits), bill) = Bill::of(&payers, once)?;
                 let all = &measured.summary.all;
                 let (latency, name) = (&all.latency, reader.kind.name());
                 note!("  {name}: p50 {} us, {:.0} a second", latency.p50_us, all.ops_per_second);
                 seen.p50_us.push(latency.p50_us as f64);
                 seen.mean_us.push(latency.mean_us);
                 seen.per_s.push(all.ops_per_second);
+                seen.cpu_us.push(bill.cost.sum() * 1e6 / reads.max(1) as f64);
                 seen.reads += reads;
                 seen.hits += hits;
             }
@@ -226,7 +233,8 @@ impl Args {
         let medians = seen.each_ref().map(|seen| median(seen.p50_us.clone()));
         let [_, without, ..] = medians;
         let rates = seen.each_ref().map(|seen| median(seen.per_s.clone()));
-        let [straight, ..] = rates;
+        let cpu = seen.each_ref().map(|seen| median(seen.cpu_us.clone()));
+        let ([straight, ..], [cpu_straight, ..]) = (rates, cpu);
         let mut panel = Panel {
             title: format!("{} in flight", self.in_flight),
             x: "read",
@@ -236,8 +244,9 @@ impl Args {
             curves: Vec::new(),
         };
         let mut rows = Vec::new();
-        let looks = seen.iter().zip(medians).zip(rates);
-        for (place, (kind, ((seen, p50), rate))) in Kind::ALL.into_iter().zip(looks).enumerate() {
+        let looks = seen.iter().zip(medians).zip(rates.into_iter().zip(cpu));
+        for (place, (kind, looked)) in Kind::ALL.into_iter().zip(looks).enumerate() {
+            let ((seen, p50), (rate, cpu)) = looked;
             panel.add("p50", place as f64, p50);
             rows.push(vec![
                 Cell::text(kind.name()),
@@ -246,6 +255,8 @@ impl Args {
                 Cell::number(p50 / without, 3),
                 Cell::number(rate, 0),
                 Cell::number(rate / straight, 3),
+                Cell::number(cpu, 1),
+                Cell::number(cpu / cpu_straight, 3),
                 Cell::number(seen.hits as f64 * 100.0 / seen.reads.max(1) as f64, 1),
             ]);
         }
@@ -259,6 +270,7 @@ impl Args {
                     "{nodes} nodes, a cache, {keys} keys, in flight {in_flight}; plane {plane}"
                 ),
                 format!("medians of {rounds} rounds of {seconds} s for each kind of read"),
+                "cpu us: processor time of a read, of all processes together".to_owned(),
             ],
             table: Table { columns: COLUMNS.to_vec(), rows },
             panels: vec![panel],

@@ -1,7 +1,7 @@
 //! What one trial showed, and what several of the same show together.
 
 use crate::cost::Cost;
-use crate::median::median;
+use crate::median::Rounds;
 use crate::netmc::load::{CLIENTS, MultigetLoad};
 use crate::netmc::redis::Reads;
 use bench::{Measured, Pace};
@@ -69,7 +69,7 @@ impl Look {
             mget_keys: spent.reads.keys as f64 / all,
             again: measured.retransmits as f64 / measured.datagrams.max(1) as f64,
             late_p99_us: measured.late_p99_us as f64,
-            others: spent.others.max(0.0),
+            others: spent.others,
         }
     }
 
@@ -97,26 +97,9 @@ impl fmt::Display for Look {
 }
 
 /// Trials of the same, round by round.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Looks(pub(crate) Vec<Look>);
+pub(crate) type Looks = Rounds<Look>;
 
 impl Looks {
-    /// The median of something.
-    pub(crate) fn median(&self, of: impl Fn(&Look) -> f64) -> f64 {
-        median(self.0.iter().map(of).collect())
-    }
-
-    /// The median, over the rounds, of how many times as large something is here as in the same
-    /// round elsewhere: what the machine did otherwise was much the same for both.
-    pub(crate) fn over(&self, other: &Self, of: impl Fn(&Look) -> f64) -> f64 {
-        median(self.ratios(other, of))
-    }
-
-    /// These ratios, round by round.
-    pub(crate) fn ratios(&self, other: &Self, of: impl Fn(&Look) -> f64) -> Vec<f64> {
-        self.0.iter().zip(&other.0).map(|(one, other)| of(one) / of(other)).collect()
-    }
-
     /// Half of the way from the least to the most throughput, as a share of the median.
     pub(crate) fn spread(&self) -> f64 {
         let most = self.0.iter().map(|it| it.done).fold(f64::MIN, f64::max);
@@ -144,7 +127,7 @@ mod tests {
             late_p99_us: 0.0,
             others: 0.0,
         };
-        Looks(done.iter().map(look).collect())
+        Rounds(done.iter().map(look).collect())
     }
 
     #[test]

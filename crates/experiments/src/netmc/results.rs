@@ -1,7 +1,7 @@
 //! What is found, as a table and a plot.
 
+use crate::cost::not_quiet;
 use crate::figure::Section;
-use crate::median::median;
 use crate::netmc::arm::Splitter;
 use crate::netmc::design::{Experiment, Point, Shows, Terms};
 use crate::netmc::equal::Equal;
@@ -252,10 +252,7 @@ impl Results {
         );
         notes.extend(self.means());
         notes.extend(self.equal.notes());
-        let busy = median(self.others.clone());
-        if busy > QUIET_MAX {
-            notes.push(format!("NOT QUIET: other work took {busy:.1} processors all the time"));
-        }
+        notes.extend(not_quiet(self.others.clone()));
         let table = Table { columns: COLUMNS.to_vec(), rows: self.rows };
         Figure { title: experiment.title.to_owned(), notes, table, panels: self.panels }
     }
@@ -280,6 +277,3 @@ impl Results {
         self.gains.iter().map(gain).collect()
     }
 }
-
-/// Processors at other work that leave a measurement what it is.
-const QUIET_MAX: f64 = 0.15;

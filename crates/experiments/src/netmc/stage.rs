@@ -1,12 +1,13 @@
 //! The rack in which multigets are compared: five nodes, two clients, a coordinator on a host of
 //! its own that is linked to the switch as a client's is, and keyspaces filled with keys.
 
-use crate::cost::{Machine, Payers};
+use crate::cost::{Bill, Payers};
 use crate::netmc::arm::Splitter;
 use crate::netmc::load::{CLIENTS, MultigetLoad};
 use crate::netmc::look::{Look, Spent};
 use crate::netmc::redis::{self, Reads, RedisProcess};
-use crate::served::Served;
+use crate::served::{Served, wait_served};
+use crate::site::COORDINATOR_PORT;
 use anyhow::anyhow;
 use bench::{Coordination, Directory, Measured, Plan};
 use client::RetransmitBounds;
@@ -22,7 +23,6 @@ use lab::plane::Plane;
 use lab::process::Identity;
 use lab::rack::{LabHost, Rack};
 use lab::{network, state};
-use runtime::clock::Clock;
 use runtime::config::EngineKind;
 use std::net::SocketAddr;
 use std::num::NonZero;
@@ -69,7 +69,6 @@ pub(crate) struct Sizes {
 
 /// Where the coordinator is.
 const COORDINATOR: LabHost = LabHost::Client(CLIENTS);
-const COORDINATOR_PORT: u16 = 7790;
 
 impl Stage {
     /// Builds it, does this, and takes it down.
@@ -140,14 +139,7 @@ impl Stage {
     /// Waits until multigets are answered in every way: a coordinator learns of a keyspace later.
     pub(crate) fn wait_served(&self, filled: &Filled) -> Result<(), Failure> {
         for arm in Splitter::ALL {
-            let mut tries = 0;
-            while !self.is_served(arm, filled)? {
-                tries += 1;
-                if tries >= SERVED_TRIES {
-                    let name = arm.name();
-                    return Err(Failure::Other(anyhow!("multigets by {name} are not answered")));
-                }
-            }
+            wait_served(arm.name(), || self.is_served(arm, filled))?;
         }
         Ok(())
     }
@@ -178,12 +170,8 @@ impl Stage {
     ) -> Result<Look, Failure> {
         let payers = self.payers();
         let (served, reads) = (self.served()?, Reads::of(&self.redis)?);
-        let (cost, machine, mut clock) = (payers.cost(), Machine::now(), Clock::new());
-        let began = clock.now();
-        let measured = self.measure(arm, on, load)?;
-        let took = clock.now().since(began).as_secs_f64();
-        let cost = payers.cost().since(&cost);
-        let others = Machine::now().busy_since(machine) - cost.sum() / took;
+        let (measured, Bill { cost, others, .. }) =
+            Bill::of(&payers, || self.measure(arm, on, load))?;
         if measured.wrong_values > 0 {
             return Err(Failure::Other(anyhow!("{} values were wrong", measured.wrong_values)));
         }
@@ -239,6 +227,7 @@ impl Stage {
             coordinator: of(COORDINATOR).collect(),
             nodes: self.rack.nodes().flat_map(of).collect(),
             guests,
+            caches: Vec::new(),
             switch: of(LabHost::Switch).collect(),
         }
     }
@@ -285,7 +274,3 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 /// How long an answer is waited for: longer than a rack that has too much to do for a moment takes.
 const DEADLINE: Duration = Duration::from_secs(1);
-
-/// How often it is tried whether multigets are answered, each time for as long as an answer is
-/// waited for.
-const SERVED_TRIES: u32 = 20;

@@ -30,7 +30,8 @@ pub(super) fn figure(
         let closed = Pace::Closed(stand.terms.in_flight);
         note!("{}s: what each way reaches", kind.name());
         let reached = stand.rounds(kind.name(), Ask { load, pace: closed, time: REACH })?;
-        let slowest = reached.iter().map(|way| way.median(|it| it.done)).fold(f64::MAX, f64::min);
+        let slowest =
+            reached.iter().map(|way| way.rounds.median(|it| it.done)).fold(f64::MAX, f64::min);
         let rate = SHARE * slowest;
         note!("{}s: {rate:.0} a second", kind.name());
         let ways = stand.rounds(kind.name(), Ask { load, pace: Pace::Open(rate), time })?;
@@ -81,9 +82,9 @@ fn row(kind: Kind, rate: f64, skew: Skew, way: &RealWay, ways: &[RealWay]) -> Ve
     let [mean, _, p99] = milliseconds(skew, way.by, kind);
     let [server_mean, _, server_p99] = milliseconds(skew, Finder::Nodes, kind);
     let paper = |mine, servers| server.map(|_| -over(mine, servers));
-    let number = |of: &dyn Fn(&Glance) -> f64, digits| Cell::number(way.median(of), digits);
+    let number = |of: &dyn Fn(&Glance) -> f64, digits| Cell::number(way.rounds.median(of), digits);
     let cut = |of: &dyn Fn(&Glance) -> f64| {
-        Cell::number(server.map(|server| -over(way.over(server, of), 1.0)), 0)
+        Cell::number(server.map(|server| -over(way.rounds.over(&server.rounds, of), 1.0)), 0)
     };
     vec![
         Cell::text(kind.name()),
@@ -114,10 +115,10 @@ fn panel(kind: Kind, ways: &[RealWay]) -> Panel {
     };
     for way in ways {
         for (share, us) in [
-            (0.5, way.median(|it| it.latency.p50_us as f64)),
-            (0.9, way.median(|it| it.latency.p90_us as f64)),
-            (0.99, way.median(|it| it.latency.p99_us as f64)),
-            (0.999, way.median(|it| it.latency.p999_us as f64)),
+            (0.5, way.rounds.median(|it| it.latency.p50_us as f64)),
+            (0.9, way.rounds.median(|it| it.latency.p90_us as f64)),
+            (0.99, way.rounds.median(|it| it.latency.p99_us as f64)),
+            (0.999, way.rounds.median(|it| it.latency.p999_us as f64)),
         ] {
             panel.add(way.by.name(), us, share);
         }

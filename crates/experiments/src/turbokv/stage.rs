@@ -1,10 +1,11 @@
 //! The rack in which the three ways are compared, and one look at one of them.
 
 use super::RealTerms;
-use crate::cost::{Cost, Machine, Payers};
-use crate::median::median;
+use crate::cost::{self, Bill, Cost, Payers};
+use crate::median::Rounds;
 use crate::paper::turbokv::{TurboKvSettings, VALUE_BYTES};
 use crate::paper::{Finder, Load, Skew};
+use crate::served::wait_served;
 use crate::site::{Site, SiteLoad, Stored, Window};
 use anyhow::anyhow;
 use bench::{Coordination, Pace};
@@ -13,7 +14,6 @@ use console::exit::Failure;
 use console::note;
 use lab::cluster::Cluster;
 use lab::rack::Rack;
-use runtime::clock::Clock;
 use std::sync::Arc;
 use std::time::Duration;
 use workload::{Distribution, Latency};
@@ -43,11 +43,11 @@ pub(super) struct Glance {
     pub(super) others: f64,
 }
 
-/// What trials of one way showed, round by round.
+/// What trials of one way showed.
 #[derive(Clone, Debug)]
 pub(super) struct RealWay {
     pub(super) by: Finder,
-    pub(super) glances: Vec<Glance>,
+    pub(super) rounds: Rounds<Glance>,
 }
 
 /// What is asked for, and for how long.
@@ -88,14 +88,7 @@ impl<'a> Stand<'a> {
         let load = Load::only_reads(Skew::Uniform);
         let ask = Ask { load: &load, pace: Pace::Closed(1), time: WARM };
         for (by, coordination) in &self.ways {
-            let mut tries = 0;
-            while !self.is_served(coordination, ask)? {
-                tries += 1;
-                if tries >= SERVED_TRIES {
-                    let name = by.name();
-                    return Err(Failure::Other(anyhow!("{name} requests are not answered")));
-                }
-            }
+            wait_served(by.name(), || self.is_served(coordination, ask))?;
         }
         Ok(())
     }
@@ -110,8 +103,11 @@ impl<'a> Stand<'a> {
 
     /// Looks at all ways by turns, another one first each time.
     pub(super) fn rounds(&self, what: &str, ask: Ask<'_>) -> Result<Vec<RealWay>, Failure> {
-        let mut found: Vec<RealWay> =
-            self.ways.iter().map(|(by, _)| RealWay { by: *by, glances: Vec::new() }).collect();
+        let mut found: Vec<RealWay> = self
+            .ways
+            .iter()
+            .map(|(by, _)| RealWay { by: *by, rounds: Rounds::default() })
+            .collect();
         for round in 0..self.terms.rounds {
             for turn in 0..self.ways.len() {
                 let place = (turn + round as usize) % self.ways.len();
@@ -122,7 +118,7 @@ impl<'a> Stand<'a> {
                 };
                 let glance = self.look(coordination, ask, round + 1)?;
                 note!("  {what}, {}: {}", by.name(), glance.told());
-                way.glances.push(glance);
+                way.rounds.0.push(glance);
             }
         }
         Ok(found)
@@ -137,22 +133,19 @@ impl<'a> Stand<'a> {
             Pace::Closed(in_flight) => self.site.closed(&load, in_flight, window),
         };
         run(Window { time: WARM, piece: WARM, seed: seed << 32 })?;
-        let (before, machine, mut clock) = (self.payers.cost(), Machine::now(), Clock::new());
-        let began = clock.now();
-        let measured = run(Window { time, piece: time, seed })?;
-        let took = clock.now().since(began).as_secs_f64();
-        let cost = self.payers.cost().since(&before);
+        let once = || run(Window { time, piece: time, seed });
+        let (measured, bill) = Bill::of(&self.payers, once)?;
         if measured.wrong_values > 0 {
             return Err(Failure::Other(anyhow!("{} values were wrong", measured.wrong_values)));
         }
         let all = &measured.summary.all;
         let requests = all.endings.total().max(1) as f64;
         Ok(Glance {
-            done: all.endings.done as f64 / took.max(time.as_secs_f64()),
+            done: all.endings.done as f64 / bill.took.max(time.as_secs_f64()),
             latency: all.latency,
-            cost_us: cost.times(1e6 / requests),
+            cost_us: bill.cost.times(1e6 / requests),
             again: measured.retransmits as f64 / measured.datagrams.max(1) as f64,
-            others: (Machine::now().busy_since(machine) - cost.sum() / took).max(0.0),
+            others: bill.others,
         })
     }
 
@@ -217,20 +210,6 @@ impl Glance {
     }
 }
 
-impl RealWay {
-    /// The median of something.
-    pub(super) fn median(&self, of: impl Fn(&Glance) -> f64) -> f64 {
-        median(self.glances.iter().map(of).collect())
-    }
-
-    /// The median, over the rounds, of how many times as much something is here as there in the
-    /// same round.
-    pub(super) fn over(&self, other: &Self, of: impl Fn(&Glance) -> f64) -> f64 {
-        let pairs = self.glances.iter().zip(&other.glances);
-        median(pairs.map(|(one, other)| of(one) / of(other)).collect())
-    }
-}
-
 /// The one of this finder, if it was looked at.
 pub(super) fn way_of(ways: &[RealWay], by: Finder) -> Option<&RealWay> {
     ways.iter().find(|way| way.by == by)
@@ -239,18 +218,9 @@ pub(super) fn way_of(ways: &[RealWay], by: Finder) -> Option<&RealWay> {
 /// How long a load is there before it is looked at.
 const WARM: Duration = Duration::from_millis(200);
 
-/// How often it is tried whether requests are answered, each time for as long as an answer is
-/// waited for.
-const SERVED_TRIES: u32 = 20;
-
-/// Processors at other work that leave a measurement what it is.
-const QUIET_MAX: f64 = 0.15;
-
 /// Says so if the machine did other work.
 pub(super) fn not_quiet(ways: &[&RealWay]) -> Option<String> {
-    let busy = median(ways.iter().map(|way| way.median(|it| it.others)).collect());
-    (busy > QUIET_MAX)
-        .then(|| format!("NOT QUIET: other work took {busy:.1} processors all the time"))
+    cost::not_quiet(ways.iter().map(|way| way.rounds.median(|it| it.others)).collect())
 }
 
 #[cfg(test)]
@@ -267,18 +237,13 @@ mod tests {
             again: 0.0,
             others: 0.3,
         };
-        RealWay { by, glances: done.iter().map(glance).collect() }
+        RealWay { by, rounds: Rounds(done.iter().map(glance).collect()) }
     }
 
     #[test]
-    fn ways_are_compared_round_by_round() {
-        // The machine was slower in each round, for both.
-        let (one, other) =
-            (way(Finder::Switch, &[200.0, 100.0, 50.0]), way(Finder::Nodes, &[100.0, 50.0, 24.0]));
-        assert!((one.over(&other, |it| it.done) - 2.0).abs() < 1e-9);
-        assert!((one.median(|it| it.done) - 100.0).abs() < 1e-9);
-        let both = [one, other];
-        assert_eq!(way_of(&both, Finder::Nodes).map(|it| it.glances.len()), Some(3));
+    fn a_way_is_found_by_its_finder_and_other_work_is_told() {
+        let both = [way(Finder::Switch, &[200.0, 100.0]), way(Finder::Nodes, &[100.0])];
+        assert_eq!(way_of(&both, Finder::Nodes).map(|it| it.rounds.0.len()), Some(1));
         assert!(way_of(&both, Finder::Clients).is_none());
         assert!(not_quiet(&both.iter().collect::<Vec<_>>()).is_some());
     }

@@ -32,7 +32,7 @@ pub(super) fn figure(settings: &TurboKvSettings, stand: &Stand<'_>) -> Result<Fi
             let pace = Pace::Closed(stand.terms.in_flight);
             let ways = stand.rounds(&what, Ask { load, pace, time })?;
             for way in &ways {
-                panel.add(way.by.name(), place as f64, way.median(node_cap));
+                panel.add(way.by.name(), place as f64, way.rounds.median(node_cap));
             }
             all.push(Found { part, at: at.clone(), ways });
         }
@@ -98,9 +98,9 @@ impl Found {
     fn compared(&self, way: &RealWay) -> Option<Compared> {
         let server = way_of(&self.ways, Finder::Nodes).filter(|_| way.by != Finder::Nodes)?;
         Some(Compared {
-            served: over(way.over(server, |it| it.done), 1.0),
-            cap: over(way.over(server, node_cap), 1.0),
-            cost: server.over(way, cost),
+            served: over(way.rounds.over(&server.rounds, |it| it.done), 1.0),
+            cap: over(way.rounds.over(&server.rounds, node_cap), 1.0),
+            cost: server.rounds.over(&way.rounds, cost),
             straight: self.straight(server),
         })
     }
@@ -110,8 +110,8 @@ impl Found {
     fn straight(&self, server: &RealWay) -> Option<f64> {
         let switch = way_of(&self.ways, Finder::Switch)?;
         let client = way_of(&self.ways, Finder::Clients)?;
-        let detour = (client.median(cost) - switch.median(cost)).max(0.0);
-        Some((server.median(cost) - WAYS_PAST * detour) / switch.median(cost))
+        let detour = (client.rounds.median(cost) - switch.rounds.median(cost)).max(0.0);
+        Some((server.rounds.median(cost) - WAYS_PAST * detour) / switch.rounds.median(cost))
     }
 }
 
@@ -125,7 +125,7 @@ fn cost(glance: &Glance) -> f64 {
 
 fn row(found: &Found, way: &RealWay) -> Vec<Cell> {
     let compared = found.compared(way);
-    let number = |of: &dyn Fn(&Glance) -> f64, digits| Cell::number(way.median(of), digits);
+    let number = |of: &dyn Fn(&Glance) -> f64, digits| Cell::number(way.rounds.median(of), digits);
     let straight = compared.as_ref().and_then(|it| it.straight);
     vec![
         Cell::text(found.part.name()),
