@@ -1,4 +1,4 @@
-//! The pass of this process, where packets are in envelopes: asked for once, and renewed for as
+//! The passes of this process, where packets are in envelopes: asked for once, and renewed for as
 //! long as the process runs.
 
 use crate::admin::Admin;
@@ -16,35 +16,47 @@ const AGAIN: Duration = Duration::from_secs(5);
 /// The pass of this process; none if the command line names no certificate, or if the cluster has
 /// no envelopes.
 pub fn passes(shared: &Shared) -> Result<Option<Passes>, Failure> {
+    pass(shared, None)
+}
+
+/// The pass by which a gateway acts for this client; none where the cluster has no envelopes.
+pub fn passes_for(shared: &Shared, client: &str) -> Result<Option<Passes>, Failure> {
+    pass(shared, Some(client.to_owned()))
+}
+
+fn pass(shared: &Shared, act_for: Option<String>) -> Result<Option<Passes>, Failure> {
     if shared.certs.is_none() {
         return Ok(None);
     }
     let admin = Admin::of(shared, shared.timeout)?;
-    let Some(pass) = admin.pass(&AskPass::default())? else { return Ok(None) };
+    let asked = AskPass { renew: None, act_for };
+    let Some(pass) = admin.pass(&asked)? else { return Ok(None) };
     let passes = Passes::new(pass);
     let to_keep = passes.clone();
-    let keeper = Builder::new().name("pass".into()).spawn(move || keep(&admin, &to_keep));
+    let keeper = Builder::new().name("pass".into());
+    let keeper = keeper.spawn(move || keep(&admin, &to_keep, asked.act_for.as_deref()));
     keeper.context("cannot start a thread")?;
     Ok(Some(passes))
 }
 
 /// Renews a pass for ever.
-fn keep(admin: &Admin, passes: &Passes) {
+fn keep(admin: &Admin, passes: &Passes, act_for: Option<&str>) {
     let mut wait = passes.pass().renew_in();
     loop {
         // Whatever else wakes the thread: a pass may be renewed early.
         std::thread::park_timeout(wait);
         let pass = passes.pass();
         let renew = Some(Renewal { number: pass.number, ticket: pass.ticket });
-        wait = match admin.pass(&AskPass { renew }) {
+        let asked = AskPass { renew, act_for: act_for.map(str::to_owned) };
+        wait = match admin.pass(&asked) {
             Ok(Some(newer)) => {
                 let next = newer.renew_in();
                 if passes.renew(newer) { next } else { AGAIN }
             }
             Ok(None) => AGAIN,
             Err(failure) => {
-                let why = failure.message();
-                tracing::warn!(why, "the pass of this process was not renewed");
+                let (why, act_for) = (failure.message(), act_for.unwrap_or("itself"));
+                tracing::warn!(why, act_for, "the pass of this process was not renewed");
                 AGAIN
             }
         };

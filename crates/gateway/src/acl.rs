@@ -115,6 +115,11 @@ impl Acl {
         self.users.get(name)
     }
 
+    /// The names of those users whom somebody can be.
+    pub fn can_log_in(&self) -> impl Iterator<Item = &str> {
+        self.users.values().filter(|user| user.on).map(|user| user.name.as_str())
+    }
+
     pub(crate) fn users(&self) -> impl Iterator<Item = &Arc<User>> {
         self.users.values()
     }

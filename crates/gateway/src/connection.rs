@@ -120,8 +120,8 @@ pub(crate) struct Connection {
 
 impl Connection {
     pub(crate) fn new(stream: Stream, shared: Arc<Shared>, entry: Arc<Entry>) -> Self {
-        let store = shared.store(0, entry.id).clone();
         let peer = Peer::new(entry, &shared.acl);
+        let store = shared.store(0, peer.entry.id, peer.user.as_deref()).clone();
         let store = Arc::new(store.with_user(peer.user.clone()));
         let inbox = store.inbox();
         Self {
@@ -312,11 +312,7 @@ impl Connection {
             return self.finish_now(&call, &reply);
         }
         let answer = self.peer.run(&self.shared, command, &call.args);
-        if matches!(command, Session::Auth | Session::Hello | Session::Reset) {
-            let store = Store::clone(&self.store).with_user(self.peer.user.clone());
-            self.store = Arc::new(store);
-        }
-        self.use_database();
+        self.use_store();
         match answer {
             Response::Now(reply) => {
                 if command == Session::Reset {

@@ -55,10 +55,10 @@ fn fill(shared: &Shared, samples: &mut Samples) {
     let errors = stats.errors().into_iter().map(|(code, count)| Sample::labelled([code], count));
     samples.add(&metric::GATEWAY_ERRORS, errors);
     samples.add(&metric::GATEWAY_RESIDENT_BYTES, [Sample::plain(memory::resident())]);
-    if let Some(passes) = &shared.passes {
-        let row =
-            |(why, count): (EnvelopeRefusal, u64)| Sample::labelled(["gateway", why.name()], count);
-        samples.add(&metric::ENVELOPES_REFUSED, passes.refused().iter().map(row));
+    if !shared.passes.is_empty() {
+        let count = |why| shared.passes.iter().map(|it| it.refused().of(why)).sum::<u64>();
+        let row = |why: EnvelopeRefusal| Sample::labelled(["gateway", why.name()], count(why));
+        samples.add(&metric::ENVELOPES_REFUSED, EnvelopeRefusal::ALL.map(row));
     }
     add_commands(&stats.commands(), samples);
 }

@@ -5,7 +5,7 @@ use crate::budget::Budget;
 use crate::clients::{Clients, Entry};
 use crate::connection::Connection;
 use crate::cursors::Cursors;
-use crate::databases::{Database, Served};
+use crate::databases::{Database, Served, Stores};
 use crate::guesses::Guesses;
 use crate::metrics;
 use crate::multi::Multi;
@@ -30,6 +30,7 @@ use runtime::entropy;
 use runtime::files::{self, Reserve};
 use runtime::metrics::Source;
 use socket2::{SockRef, TcpKeepalive};
+use std::collections::BTreeMap;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
@@ -47,6 +48,9 @@ pub struct Options {
     pub services: Vec<SocketAddr>,
     /// The pass of this process, where packets are in envelopes.
     pub passes: Option<Passes>,
+    /// By name, the passes by which it acts for each user that can log in; if there are none, what
+    /// all users ask for it asks by its own.
+    pub user_passes: BTreeMap<String, Passes>,
     /// What clients see: each number once, and 0 among them.
     pub databases: Vec<Database>,
     /// What clients of Redis Cluster are told; `None`: that there is no cluster.
@@ -75,6 +79,8 @@ pub struct Options {
 pub const MAXCLIENTS: u32 = 10_000;
 /// Descriptors of a worker: its socket towards the cluster, and what it waits with.
 const FILES_OF_WORKER: u64 = 8;
+/// The same, for each user for whom it acts: one more socket.
+const FILES_OF_USER: u64 = 1;
 /// Connections that the kernel completes while none is accepted: what Redis asks for.
 const BACKLOG: u32 = 511;
 /// How long a TLS handshake may take.
@@ -196,24 +202,21 @@ async fn open(
     workers: &[Handle],
     tls: bool,
 ) -> Result<(Arc<Shared>, TcpListener), StartError> {
-    let Options { services, passes, mut databases, deadline, listen, .. } = options;
+    let Options { services, passes, user_passes, mut databases, deadline, listen, .. } = options;
     databases.sort_by_key(|it| it.number);
-    let mut spaces: Vec<Spaces> = Vec::new();
-    for worker in workers {
-        let passes = passes.clone();
+    let files = FILES_OF_WORKER + FILES_OF_USER * user_passes.len() as u64;
+    let reserve = Reserve::new(files * workers.len() as u64);
+    let connect = |passes| {
         let client_options = client::Options { deadline, passes, ..client::Options::default() };
-        let client = Client::connect(Services::from(services.as_slice()), client_options);
-        // The task of the client goes on where it is begun.
-        let client = worker.spawn(client).await.expect("nothing in it panics")?;
-        let mut own = Vec::new();
-        for Database { number, keyspace, .. } in &databases {
-            own.push((*number, client.keyspace(keyspace).await?));
-        }
-        spaces.push(own.into());
+        reach(&services, client_options, &databases, workers)
+    };
+    let own = connect(passes.clone()).await?;
+    let mut of_users = BTreeMap::new();
+    for (user, passes) in &user_passes {
+        of_users.insert(user.clone(), connect(Some(passes.clone())).await?);
     }
     let listener = listen_at(listen)?;
     let listen = listener.local_addr()?;
-    let reserve = Reserve::new(FILES_OF_WORKER * workers.len() as u64);
     let clients_max = usize::try_from(files::left()).unwrap_or(usize::MAX).max(1);
     if clients_max < options.maxclients {
         let (wanted, possible) = (options.maxclients, clients_max);
@@ -226,7 +229,7 @@ async fn open(
     let fixed = Fixed { listen, tls, cluster, workers, databases: databases_max, clients_max };
     let (maxclients, idle) = (options.maxclients, options.idle_timeout);
     let settings = Settings::new(maxclients, idle, fixed, Arc::clone(&scripts));
-    let serve = |it| serve_database(it, &spaces, (&room, &scripts));
+    let serve = |it| serve_database(it, (&own, &of_users), (&room, &scripts));
     let shared = Shared {
         databases: databases.into_iter().map(serve).collect(),
         workers,
@@ -234,7 +237,7 @@ async fn open(
         multi: options.multi,
         sync: options.sync,
         services,
-        passes,
+        passes: passes.into_iter().chain(user_passes.into_values()).collect(),
         tracking: Tracking::default(),
         listen,
         acl: options.acl,
@@ -254,6 +257,27 @@ async fn open(
     Ok((Arc::new(shared), listener))
 }
 
+/// What each worker has of all databases: by a client with these options.
+async fn reach(
+    services: &[SocketAddr],
+    options: client::Options,
+    databases: &[Database],
+    workers: &[Handle],
+) -> Result<Vec<Spaces>, StartError> {
+    let mut spaces: Vec<Spaces> = Vec::new();
+    for worker in workers {
+        let client = Client::connect(Services::from(services), options.clone());
+        // The task of the client goes on where it is begun.
+        let client = worker.spawn(client).await.expect("nothing in it panics")?;
+        let mut own = Vec::new();
+        for Database { number, keyspace, .. } in databases {
+            own.push((*number, client.keyspace(keyspace).await?));
+        }
+        spaces.push(own.into());
+    }
+    Ok(spaces)
+}
+
 /// Listens there. Nobody is let in yet.
 fn listen_at(listen: SocketAddr) -> Result<TcpListener, StartError> {
     let bind = |why| StartError::Bind { at: listen, why };
@@ -268,10 +292,11 @@ fn listen_at(listen: SocketAddr) -> Result<TcpListener, StartError> {
     socket.listen(BACKLOG).map_err(bind)
 }
 
-/// A database with a store for each worker, given what each worker has of all databases.
+/// A database with a store for each worker, given what each worker has of all databases, by the
+/// gateway's own right and by that of each user.
 fn serve_database(
     database: Database,
-    workers: &[Spaces],
+    (own, of_users): (&[Spaces], &BTreeMap<String, Vec<Spaces>>),
     (room, scripts): (&Room, &Arc<Scripts>),
 ) -> Served {
     let cursors: Arc<Cursors> = Arc::default();
@@ -282,7 +307,9 @@ fn serve_database(
         let store = store.with_hot(database.hot.clone()).with_room(room.clone());
         store.with_cursors(Arc::clone(&cursors)).with_scripts(Arc::clone(scripts))
     };
-    let stores = workers.iter().map(store).collect();
+    let stores = |workers: &[Spaces]| workers.iter().map(store).collect();
+    let of_users = of_users.iter().map(|(user, workers)| (user.clone(), stores(workers))).collect();
+    let stores = Stores { own: stores(own), of_users };
     Served::new(database, stores)
 }
 

@@ -1,7 +1,7 @@
 //! What all connections of a gateway have in common.
 
 use crate::Store;
-use crate::acl::Acl;
+use crate::acl::{Acl, User};
 use crate::budget::Budget;
 use crate::clients::Clients;
 use crate::databases::Served;
@@ -36,8 +36,8 @@ pub(crate) struct Shared {
     /// What acknowledged writes are safe from, in a word.
     pub(crate) sync: String,
     pub(crate) services: Vec<SocketAddr>,
-    /// Where packets are in envelopes.
-    pub(crate) passes: Option<Passes>,
+    /// Where packets are in envelopes: all that the gateway has.
+    pub(crate) passes: Vec<Passes>,
     pub(crate) tracking: Tracking,
     pub(crate) scripts: Arc<Scripts>,
     pub(crate) listen: SocketAddr,
@@ -94,8 +94,8 @@ impl Shared {
         self.find_database(number.into()).expect("no connection selects one that there is not")
     }
 
-    /// The store of a database for a connection with this number.
-    pub(crate) fn store(&self, database: u8, id: u64) -> &Store {
-        self.database(database).store(self.worker(id))
+    /// The store of a database for a connection with this number, of this user.
+    pub(crate) fn store(&self, database: u8, id: u64, user: Option<&User>) -> &Store {
+        self.database(database).store(self.worker(id), user.map(|user| user.name.as_str()))
     }
 }

@@ -131,6 +131,14 @@ impl Store {
         Self { scripts, ..self }
     }
 
+    /// Whether it is this user's.
+    pub(crate) fn is_of(&self, user: Option<&Arc<User>>) -> bool {
+        match (&self.user, user) {
+            (Some(one), Some(other)) => Arc::ptr_eq(one, other),
+            (one, other) => one.is_none() && other.is_none(),
+        }
+    }
+
     /// The same, whose scripts may do what this user may.
     #[must_use]
     pub(crate) fn with_user(self, user: Option<Arc<User>>) -> Self {

@@ -16,7 +16,7 @@ use console::parse;
 use console::pass;
 use console::shared::Shared;
 use controller::{HotStatus, Status};
-
+use envelope::Passes;
 use gateway::{
     Acl, Cluster, Database, Endpoint, Gateway, HotKey, HotKeys, MAXCLIENTS, Multi, Options,
     StartError, TlsFiles,
@@ -26,6 +26,7 @@ use runtime::admin::Admin as AdminServer;
 use runtime::identity::Security;
 use runtime::roles::Roles;
 use runtime::signals::{HAND_OVER, Signals};
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
@@ -73,6 +74,10 @@ pub(crate) struct Rules {
     /// File of users, in the syntax of Redis: `user alice on >secret ~app:* +@read`.
     #[arg(long, value_name = "FILE")]
     acl_file: Option<PathBuf>,
+    /// Ask in the name of each user of --acl-file, as `client/USER`, by whose rights switches and
+    /// nodes go; without it, all users ask by the gateway's own rights.
+    #[arg(long, requires = "acl_file")]
+    act_for_users: bool,
     /// Certificate for TLS, in the PEM format, with those between it and its authority.
     #[arg(long, value_name = "FILE", requires = "tls_key")]
     tls_cert: Option<PathBuf>,
@@ -202,9 +207,11 @@ impl Rules {
             }),
             _ => None,
         };
+        let acl = self.acl()?;
         Ok(Options {
             services,
             passes: pass::passes(shared)?,
+            user_passes: self.user_passes(shared, &acl)?,
             databases: self.databases(shared, known)?,
             cluster: self.cluster(),
             multi: self.multi,
@@ -215,8 +222,24 @@ impl Rules {
             maxclients: usize::try_from(self.maxclients).unwrap_or(usize::MAX),
             idle_timeout: self.idle_timeout,
             tls,
-            acl: self.acl()?,
+            acl,
         })
+    }
+
+    /// The passes by which it acts for its users, if it is to.
+    fn user_passes(&self, shared: &Shared, acl: &Acl) -> Result<UserPasses, Failure> {
+        let mut passes = UserPasses::new();
+        for user in acl.can_log_in().filter(|_| self.act_for_users) {
+            let pass = pass::passes_for(shared, user)?.ok_or_else(|| {
+                Failure::usage(
+                    "--act-for-users: nodes do not know who asks, for packets are in no \
+                     envelopes; name the gateway's certificate with --certs, and see [security] of \
+                     the cluster",
+                )
+            })?;
+            passes.insert(user.to_owned(), pass);
+        }
+        Ok(passes)
     }
 
     fn databases(&self, shared: &Shared, known: ClusterView<'_>) -> Result<Vec<Database>, Failure> {
@@ -251,6 +274,9 @@ impl Rules {
         acl.map_err(|error| Failure::usage(format!("{}: {error}", path.display())))
     }
 }
+
+/// Passes by the users for whom they are.
+type UserPasses = BTreeMap<String, Passes>;
 
 /// What only a controller can tell. Without one a gateway serves all the same.
 #[derive(Clone, Copy)]

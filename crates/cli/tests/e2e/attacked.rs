@@ -6,8 +6,9 @@ use crate::processes::Processes;
 use crate::secured::asker::Asker;
 use crate::secured::certs;
 use envelope::{ClientEnvelopes, ClientOpened, ENVELOPE_LEN, ENVELOPE_MAGIC, Pass, Passes};
-use std::io::{Read as _, Write as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream, UdpSocket};
+use std::os::unix::fs::PermissionsExt as _;
 use std::time::Duration;
 use wire::{EnvelopeBody, EnvelopeKind, EnvelopeRefusal, HEADER_LEN, Header, Op, hop_flag};
 
@@ -20,6 +21,12 @@ const RIGHTS: &str = "
 [[security.rights]]
 identity = \"client/reports\"
 read = [\"*\"]
+
+[[security.rights]]
+identity = \"gateway/2\"
+read = [\"*\"]
+write = [\"*\"]
+acts_for = [\"client/writer\"]
 ";
 
 /// A cluster with certificates, and one more for a client that may only read.
@@ -240,4 +247,67 @@ fn clients_have_their_rights_and_gateways_and_loads_a_pass() {
     let status = processes.wait("it goes on", |it| it["covered"] == true);
     assert_eq!(status["envelopes"], true);
     assert_eq!(processes.ask("get greeting").expect(0).stdout, "hello");
+}
+
+const USERS: &str = "
+user default off
+user reports on >sesame ~* +@all
+user writer on >sesame ~* +@all
+";
+
+#[test]
+fn a_gateway_acts_for_its_users_by_their_rights_and_for_nobody_whom_it_may_not() {
+    let mut processes = start();
+    let dir = certs(&processes).display().to_string();
+    for gateway in ["1", "2"] {
+        processes.ask(&format!("certs issue gateway {gateway} --dir {dir}")).expect(0);
+    }
+    let users = certs(&processes).join("users.acl");
+    std::fs::write(&users, USERS).unwrap();
+    std::fs::set_permissions(&users, std::fs::Permissions::from_mode(0o600)).unwrap();
+    let gateway = |name: &str| {
+        let (users, certs) = (users.display(), format!("--certs {dir}/gateway-{name}.crt"));
+        format!(
+            "gateway --json --listen 127.0.0.1:0 --timeout 1s --acl-file {users} \
+             --act-for-users {certs}"
+        )
+    };
+    let refused = processes.ask(&gateway("2")).expect(3);
+    let said = format!("{refused:?}");
+    assert!(said.contains("gateway/2 may not act for client/reports"), "{said}");
+    let line = processes.run_client("gateway", &gateway("1"));
+    let said: serde_json::Value = serde_json::from_str(&line).unwrap();
+    let mut redis = Redis::connect(said["redis"].as_str().unwrap());
+    assert_eq!(redis.ask("AUTH writer sesame"), "+OK");
+    assert_eq!(redis.ask("SET greeting hi"), "+OK");
+    // The same connection, for somebody else.
+    assert_eq!(redis.ask("AUTH reports sesame"), "+OK");
+    assert_eq!(redis.ask("GET greeting"), "$2");
+    assert_eq!(redis.line(), "hi");
+    let answer = redis.ask("SET greeting hacked");
+    assert!(answer.starts_with('-'), "{answer}");
+    assert_eq!(redis.ask("AUTH writer sesame"), "+OK");
+    assert_eq!(redis.ask("APPEND greeting !"), ":3");
+}
+
+/// A client that sends a line and reads one.
+struct Redis(BufReader<TcpStream>);
+
+impl Redis {
+    fn connect(at: &str) -> Self {
+        let stream = TcpStream::connect(at).unwrap();
+        stream.set_read_timeout(Some(WAIT)).unwrap();
+        Self(BufReader::new(stream))
+    }
+
+    fn ask(&mut self, command: &str) -> String {
+        self.0.get_mut().write_all(format!("{command}\r\n").as_bytes()).unwrap();
+        self.line()
+    }
+
+    fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.0.read_line(&mut line).unwrap();
+        line.trim_end().to_owned()
+    }
 }

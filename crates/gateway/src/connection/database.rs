@@ -1,4 +1,4 @@
-//! Which database a connection has selected, and when it may not select another.
+//! Which database a connection has selected, for which user, and when it may not select another.
 
 use super::Connection;
 use crate::Reply;
@@ -8,13 +8,14 @@ use bytes::Bytes;
 use std::sync::Arc;
 
 impl Connection {
-    /// Goes on with the keys of the database that is selected. Nothing is under way.
-    pub(super) fn use_database(&mut self) {
-        let database = self.peer.database;
-        if self.store.database() != database {
-            let store = self.shared.store(database, self.peer.entry.id).clone();
+    /// Goes on with the keys of the database that is selected, as the user that the client is.
+    /// Nothing is under way.
+    pub(super) fn use_store(&mut self) {
+        let (database, user) = (self.peer.database, &self.peer.user);
+        if self.store.database() != database || !self.store.is_of(user.as_ref()) {
+            let store = self.shared.store(database, self.peer.entry.id, user.as_deref()).clone();
             self.inbox = store.inbox();
-            self.store = Arc::new(store.with_user(self.peer.user.clone()));
+            self.store = Arc::new(store.with_user(user.clone()));
         }
     }
 

@@ -3,6 +3,7 @@
 use client::Options as ClientOptions;
 use gateway::{Acl, Database, Gateway, Multi, Options};
 use runtime::up::{Embedded, HASH_KEYSPACE, UpOptions};
+use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::LazyLock;
@@ -20,6 +21,7 @@ pub(crate) fn options() -> Options {
         databases: vec![database(0, HASH_KEYSPACE)],
         cluster: None,
         passes: None,
+        user_passes: BTreeMap::new(),
         multi: Multi::Atomic,
         sync: "always".into(),
         deadline: ClientOptions::default().deadline,

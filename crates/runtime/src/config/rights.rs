@@ -27,6 +27,9 @@ pub struct RightsSection {
     /// Keyspaces that may be scanned.
     #[serde(default)]
     pub scan: Vec<String>,
+    /// Of a gateway: clients in whose name it may ask as well, by their rights.
+    #[serde(default)]
+    pub acts_for: Vec<String>,
 }
 
 /// All keyspaces, or all names of a role.
@@ -49,36 +52,63 @@ impl RightsSection {
 
     /// What is wrong with it, if anything.
     pub(super) fn problem(&self) -> Option<String> {
-        let Self { identity, .. } = self;
-        let (role, name) = identity.split_once('/').unwrap_or((identity, ""));
-        let good = match role.parse() {
-            Ok(Role::Client | Role::Gateway | Role::Admin) => {
-                name == ALL || Identity::new(Role::Client, name).is_ok()
-            }
-            _ => false,
-        };
-        let why = format!(
-            "identity {identity:?} in [[security.rights]] is nobody who reads and writes keys: \
-             name one as client/NAME, gateway/NAME or admin/NAME, or all of a role as client/*"
-        );
-        (!good).then_some(why)
+        let Self { identity, acts_for, .. } = self;
+        let role = role_of(identity);
+        if !matches!(role, Some(Role::Client | Role::Gateway | Role::Admin)) {
+            return Some(format!(
+                "identity {identity:?} in [[security.rights]] is nobody who reads and writes keys: \
+                 name one as client/NAME, gateway/NAME or admin/NAME, or all of a role as client/*"
+            ));
+        }
+        if role != Some(Role::Gateway) && !acts_for.is_empty() {
+            return Some(format!(
+                "{identity} in [[security.rights]]: only gateways act for others"
+            ));
+        }
+        let whom = acts_for.iter().find(|whom| role_of(whom) != Some(Role::Client))?;
+        Some(format!(
+            "{identity} in [[security.rights]] cannot act for {whom:?}: name a client as \
+             client/NAME, or all of them as client/*"
+        ))
     }
+}
+
+/// The role of whoever this names, or of all of whom it does.
+fn role_of(identity: &str) -> Option<Role> {
+    let (role, name) = identity.split_once('/')?;
+    let is_name = name == ALL || Identity::new(Role::Client, name).is_ok();
+    role.parse().ok().filter(|_| is_name)
+}
+
+/// Whether this names somebody, or all of that role.
+fn fits(named: &str, identity: &Identity) -> bool {
+    let of_role = || format!("{}/{ALL}", identity.role);
+    named == identity.to_string() || named == of_role()
 }
 
 /// The most sections there can be: passes have room for as many classes.
 pub(super) const RIGHTS_MAX: usize = PassNumber::CLASSES as usize - 1;
 
-/// Who is of which class of rights: those of each class, from class 1 on.
+/// Who is of which class of rights: the section of each class, from class 1 on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Classes(pub(super) Arc<[String]>);
+pub struct Classes(pub(super) Arc<[RightsSection]>);
 
 impl Classes {
     /// The class of this one; 0, which may do everything, if nothing is said of it.
     #[must_use]
     pub fn of(&self, identity: &Identity) -> u16 {
-        let (exact, role) = (identity.to_string(), format!("{}/{ALL}", identity.role));
-        let at = self.0.iter().position(|it| *it == exact || *it == role);
+        let at = self.0.iter().position(|it| fits(&it.identity, identity));
         at.map_or(0, |at| u16::try_from(at + 1).unwrap_or(PassNumber::CLASSES))
+    }
+
+    /// Whether a gateway may ask in the name of a client. One of which nothing is said may do
+    /// everything, and so this as well.
+    #[must_use]
+    pub fn may_act(&self, gateway: &Identity, client: &Identity) -> bool {
+        let may = |section: &RightsSection| section.acts_for.iter().any(|it| fits(it, client));
+        gateway.role == Role::Gateway
+            && client.role == Role::Client
+            && self.0.iter().find(|it| fits(&it.identity, gateway)).is_none_or(may)
     }
 }
 
@@ -89,7 +119,7 @@ mod tests {
     fn section(identity: &str, [read, write, scan]: [&[&str]; 3]) -> RightsSection {
         let list = |names: &[&str]| names.iter().map(|it| (*it).to_owned()).collect();
         let (read, write, scan) = (list(read), list(write), list(scan));
-        RightsSection { identity: identity.to_owned(), read, write, scan }
+        RightsSection { identity: identity.to_owned(), read, write, scan, acts_for: Vec::new() }
     }
 
     #[test]
@@ -104,13 +134,41 @@ mod tests {
 
     #[test]
     fn the_first_that_fits_is_ones_class() {
-        let names = ["client/a", "client/*", "gateway/*"].map(str::to_owned);
-        let classes = Classes(Arc::from(names));
+        let names = ["client/a", "client/*", "gateway/*"];
+        let classes = Classes(Arc::from(names.map(|it| section(it, [&[]; 3]))));
         let class = |role, name| classes.of(&Identity::new(role, name).unwrap());
         assert_eq!(class(Role::Client, "a"), 1);
         assert_eq!(class(Role::Client, "b"), 2);
         assert_eq!(class(Role::Gateway, "a"), 3);
         assert_eq!(class(Role::Admin, "a"), 0);
+    }
+
+    #[test]
+    fn a_gateway_acts_for_whom_its_section_names() {
+        let acting = |identity, whom: &[&str]| RightsSection {
+            acts_for: whom.iter().map(|it| (*it).to_owned()).collect(),
+            ..section(identity, [&[]; 3])
+        };
+        let sections = [
+            acting("gateway/1", &["client/a", "client/b"]),
+            acting("gateway/2", &["client/*"]),
+            acting("gateway/3", &[]),
+        ];
+        assert!(sections.iter().all(|it| it.problem().is_none()));
+        let classes = Classes(Arc::from(sections));
+        let may = |role, name, whom, client| {
+            let identity = |role, name| Identity::new(role, name).unwrap();
+            classes.may_act(&identity(role, name), &identity(whom, client))
+        };
+        let (gateway, client) = (Role::Gateway, Role::Client);
+        let of_a = ["1", "2", "3", "4"].map(|name| may(gateway, name, client, "a"));
+        assert_eq!(of_a, [true, true, false, true], "nothing is said of the fourth");
+        let of_c = ["1", "2", "3", "4"].map(|name| may(gateway, name, client, "c"));
+        assert_eq!(of_c, [false, true, false, true]);
+        assert!(!may(gateway, "4", Role::Admin, "a") && !may(client, "a", client, "b"));
+        for wrong in [acting("client/a", &["client/b"]), acting("gateway/1", &["admin/*", "a"])] {
+            assert!(wrong.problem().is_some(), "{wrong:?}");
+        }
     }
 
     #[test]

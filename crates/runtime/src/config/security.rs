@@ -114,7 +114,7 @@ impl Config {
     #[must_use]
     pub fn classes(&self) -> Classes {
         let rights = self.sealing().map(|section| section.rights.as_slice()).unwrap_or_default();
-        Classes(rights.iter().map(|it| it.identity.clone()).collect())
+        Classes(rights.into())
     }
 
     /// What protects the control plane of a member.

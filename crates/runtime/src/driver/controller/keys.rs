@@ -35,7 +35,7 @@ pub struct ClassRights {
 /// Somebody asks for a pass.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PassWish {
-    /// Who, as the certificate says.
+    /// Who, as the certificate says, and for whom if that is somebody else.
     pub whose: String,
     /// Which class of rights that is.
     pub class: u16,
