@@ -2,11 +2,12 @@
 //! nothing comes of them but counters.
 
 use crate::config::Cluster;
+use crate::full::Redis;
 use crate::processes::Processes;
 use crate::secured::asker::Asker;
 use crate::secured::certs;
 use envelope::{ClientEnvelopes, ClientOpened, ENVELOPE_LEN, ENVELOPE_MAGIC, Pass, Passes};
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::os::unix::fs::PermissionsExt as _;
 use std::time::Duration;
@@ -277,37 +278,14 @@ fn a_gateway_acts_for_its_users_by_their_rights_and_for_nobody_whom_it_may_not()
     assert!(said.contains("gateway/2 may not act for client/reports"), "{said}");
     let line = processes.run_client("gateway", &gateway("1"));
     let said: serde_json::Value = serde_json::from_str(&line).unwrap();
-    let mut redis = Redis::connect(said["redis"].as_str().unwrap());
-    assert_eq!(redis.ask("AUTH writer sesame"), "+OK");
-    assert_eq!(redis.ask("SET greeting hi"), "+OK");
+    let mut redis = Redis::connect(said["redis"].as_str().unwrap().parse().unwrap());
+    assert_eq!(redis.ask(&["AUTH", "writer", "sesame"]), "+OK");
+    assert_eq!(redis.ask(&["SET", "greeting", "hi"]), "+OK");
     // The same connection, for somebody else.
-    assert_eq!(redis.ask("AUTH reports sesame"), "+OK");
-    assert_eq!(redis.ask("GET greeting"), "$2");
-    assert_eq!(redis.line(), "hi");
-    let answer = redis.ask("SET greeting hacked");
+    assert_eq!(redis.ask(&["AUTH", "reports", "sesame"]), "+OK");
+    assert_eq!(redis.ask(&["GET", "greeting"]), "hi");
+    let answer = redis.ask(&["SET", "greeting", "hacked"]);
     assert!(answer.starts_with('-'), "{answer}");
-    assert_eq!(redis.ask("AUTH writer sesame"), "+OK");
-    assert_eq!(redis.ask("APPEND greeting !"), ":3");
-}
-
-/// A client that sends a line and reads one.
-struct Redis(BufReader<TcpStream>);
-
-impl Redis {
-    fn connect(at: &str) -> Self {
-        let stream = TcpStream::connect(at).unwrap();
-        stream.set_read_timeout(Some(WAIT)).unwrap();
-        Self(BufReader::new(stream))
-    }
-
-    fn ask(&mut self, command: &str) -> String {
-        self.0.get_mut().write_all(format!("{command}\r\n").as_bytes()).unwrap();
-        self.line()
-    }
-
-    fn line(&mut self) -> String {
-        let mut line = String::new();
-        self.0.read_line(&mut line).unwrap();
-        line.trim_end().to_owned()
-    }
+    assert_eq!(redis.ask(&["AUTH", "writer", "sesame"]), "+OK");
+    assert_eq!(redis.ask(&["APPEND", "greeting", "!"]), ":3");
 }
