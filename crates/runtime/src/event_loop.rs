@@ -1,4 +1,4 @@
-//! The loop in which a machine incarnations: one thread, one socket, one machine.
+//! The loop in which a machine runs: one thread, one socket, one machine.
 //!
 //! Receive a batch, hand it to the machine, flush, send what it says. The thread waits (in one
 //! system call, for datagrams, commands and the machine's next timer alike) only after the socket
