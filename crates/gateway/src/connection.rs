@@ -1,9 +1,10 @@
 //! One connection: reads commands, carries them out, and writes the replies in their order.
 //!
-//! Commands of a pipeline may overlap: those about single keys are under way together, and wait for
-//! each other if they are about the same key; GETs of one key overlap, too. Every other command
-//! waits for those before it and is waited for by those behind it. Whatever overlaps, replies have
-//! the order of commands, and no GET shows an older state of its key than one before.
+//! Commands of a pipeline may overlap: those about single keys, and MGETs and MSETs of a few, are
+//! under way together, and wait for each other if they are about the same key; reads of one key
+//! overlap, too. Every other command waits for those before it and is waited for by those behind
+//! it. Whatever overlaps, replies have the order of commands, and no read shows an older state of a
+//! key than one before.
 //!
 //! Nothing is read while a command waits to be started or replies wait to be written, so a client
 //! that sends more than it reads holds up nobody but itself.
@@ -25,13 +26,13 @@ mod transaction;
 
 use crate::acl::{CHECKED_KEYS_MAX, Denied};
 use crate::clients::Entry;
-use crate::command::{self, Found, Run, Session};
+use crate::command::{self, Found, Keyed, Run, Session};
 use crate::lookups::Lookups;
 use crate::resp::{Limits, Parser, encode};
 use crate::session::{self, Peer, Replies, Response};
 use crate::shared::Shared;
 use crate::stats::HeldBack;
-use crate::store::Incoming;
+use crate::store::{Incoming, KEYS_MAX};
 use crate::stream::Stream;
 use crate::{Reply, Store};
 use bracket::Bracket;
@@ -43,7 +44,7 @@ use event::Event;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 use held::{UNDER_WAY_BYTES_MAX, give_back, held_by};
-use overlap::UnderWay;
+use overlap::{Keys, UnderWay};
 use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -57,6 +58,9 @@ use tokio::time::{Instant, Sleep, sleep, timeout};
 /// Commands of one connection that are under way at once. A multiple of what keeps a cluster busy,
 /// and little enough that no connection crowds out the others.
 const OVERLAP_MAX: usize = 256;
+/// Keys of these beyond which none is started: each may be answered with a value. One command may
+/// have more.
+const OVERLAP_KEYS_MAX: usize = 4 * OVERLAP_MAX;
 /// Bytes of replies beyond which no command is started. One reply may be longer.
 const OUTPUT_MAX: usize = 256 << 10;
 /// How long a connection that is to be closed may take: the cluster to answer what is under way, 5
@@ -202,8 +206,7 @@ impl Connection {
             && self.paused.is_none()
             && !self.alone
             && self.streaming.is_none()
-            && self.slots.len() < OVERLAP_MAX
-            && self.under_way_bytes < UNDER_WAY_BYTES_MAX
+            && !self.is_full()
             && self.output.len() < OUTPUT_MAX
         {
             let Some(args) = self.next.take().or_else(|| self.read_command()) else { break };
@@ -280,14 +283,14 @@ impl Connection {
         }
         let args = self.wait_to_guess(found, args)?;
         let overlaps = self.overlaps(found, &args);
-        let key = if overlaps { found.spec.only_key(&args).cloned() } else { None };
+        let keys = if overlaps { keys_of(found, &args) } else { Keys::new() };
         let args = self.queue(found, args)?;
         let number = u32::try_from(found.number).unwrap_or(u32::MAX);
         self.peer.entry.command.store(number, Ordering::Relaxed);
         let call = self.call(found.number, args);
         self.under_way_bytes += held_by(&call.args);
         match found.spec.run {
-            Run::Keyed(command) => self.start_keyed(command, key, call),
+            Run::Keyed(command) => self.start_keyed(command, keys, call),
             Run::Session(command) => self.start_session(found, command, call),
         }
         None
@@ -328,10 +331,23 @@ impl Connection {
         }
     }
 
-    /// Whether a command may be under way together with others: it is about one key.
+    /// Whether a command may be under way together with others: it is about one key, or does with
+    /// each of a few what others do with one.
     fn overlaps(&self, found: Found, args: &[Bytes]) -> bool {
-        let is_keyed = matches!(found.spec.run, Run::Keyed(_));
-        is_keyed && !self.bracket.is_open() && found.spec.only_key(args).is_some()
+        let keys_max = match found.spec.run {
+            Run::Keyed(Keyed::MGet | Keyed::MSet) => KEYS_MAX,
+            Run::Keyed(_) => 1,
+            Run::Session(_) => 0,
+        };
+        let keys = found.spec.key_positions(args).take(keys_max + 1).count();
+        !self.bracket.is_open() && (1..=keys_max).contains(&keys)
+    }
+
+    /// Whether as many commands are under way as may be.
+    fn is_full(&self) -> bool {
+        self.slots.len() >= OVERLAP_MAX
+            || self.under_way.keys() >= OVERLAP_KEYS_MAX
+            || self.under_way_bytes >= UNDER_WAY_BYTES_MAX
     }
 
     /// What the command is, or why it is not carried out.
@@ -420,4 +436,9 @@ impl Connection {
         // Whether it was long enough does not matter any more.
         drop(timeout(LINGER_TIME_MAX, drained).await);
     }
+}
+
+/// The keys of a command, in their order.
+fn keys_of(found: Found, args: &[Bytes]) -> Keys {
+    found.spec.key_positions(args).filter_map(|at| args.get(at).cloned()).collect()
 }

@@ -30,8 +30,8 @@ mod view;
 
 pub(crate) use incoming::Incoming;
 pub(crate) use limits::{can_be_set, too_long_together};
-pub(crate) use plan::{Plan, Settled};
-pub(crate) use terms::Seen;
+pub(crate) use plan::{KEYS_MAX, Plan, Settled};
+pub(crate) use terms::{Seen, Sights};
 pub(crate) use together::{Undone, is_wide};
 
 use crate::acl::User;

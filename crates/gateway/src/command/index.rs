@@ -231,7 +231,5 @@ mod tests {
         for count in ["2", "-1", "x", "18446744073709551615"] {
             assert_eq!(eval(&["eval", "", count, "a"]), [0; 0]);
         }
-        assert_eq!(spec(1, -1, 1).only_key(&args(&["a", "b"])), Some(&Bytes::from("b")));
-        assert_eq!(spec(1, -1, 1).only_key(&args(&["a", "b", "c"])), None);
     }
 }

@@ -90,14 +90,6 @@ impl Spec {
         (first..=last).step_by(step)
     }
 
-    /// The one key, if these arguments have exactly one.
-    #[must_use]
-    pub fn only_key<'a>(&self, args: &'a [bytes::Bytes]) -> Option<&'a bytes::Bytes> {
-        let mut positions = self.key_positions(args);
-        let (first, None) = (positions.next()?, positions.next()) else { return None };
-        args.get(first)
-    }
-
     /// Whether so many arguments, the name among them, are as many as it takes.
     #[must_use]
     pub fn takes(&self, count: usize) -> bool {

@@ -2,8 +2,9 @@
 
 use crate::Reply;
 use crate::command::Keyed;
-use crate::store::{Incoming, Plan, Seen, Watched};
+use crate::store::{Incoming, Plan, Seen, Sights, Watched};
 use bytes::Bytes;
+use smallvec::smallvec;
 use tokio::time::Instant;
 
 /// A command that is carried out.
@@ -19,21 +20,27 @@ pub(super) struct Call {
 /// What came of a command.
 pub(super) struct Completion {
     pub(super) reply: Reply,
-    /// What a GET tells of its key.
-    pub(super) seen: Seen,
+    /// What a GET or an MGET tells of its keys.
+    pub(super) sights: Sights,
     /// Keys that are watched from now on.
     pub(super) watched: Option<Watched>,
 }
 
 impl From<Reply> for Completion {
     fn from(reply: Reply) -> Self {
-        Self { reply, seen: Seen::Nothing, watched: None }
+        Self { reply, sights: Sights::new(), watched: None }
     }
 }
 
 impl From<(Reply, Seen)> for Completion {
     fn from((reply, seen): (Reply, Seen)) -> Self {
-        Self { reply, seen, watched: None }
+        Self::from((reply, smallvec![seen]))
+    }
+}
+
+impl From<(Reply, Sights)> for Completion {
+    fn from((reply, sights): (Reply, Sights)) -> Self {
+        Self { reply, sights, watched: None }
     }
 }
 

@@ -6,9 +6,9 @@
 
 use super::Connection;
 use super::call::{Call, Completion, KeyedCall, Slot, Stage};
-use super::overlap::{Kind, Overlap, UnderWay, Verdict};
+use super::overlap::{Keys, Kind, Overlap, UnderWay, Verdict};
 use crate::Reply;
-use crate::command::Keyed;
+use crate::command::{self, Keyed, Run};
 use crate::store::{Incoming, Plan, Settled, can_be_set};
 use bytes::Bytes;
 use client::Outcome;
@@ -23,18 +23,18 @@ use tokio::time::Instant;
 const KEPT_COMMANDS_MAX: usize = 16;
 
 impl Connection {
-    /// A command about keys is under way from now on: about that one, or else alone.
-    pub(super) fn start_keyed(&mut self, command: Keyed, key: Option<Bytes>, call: Call) {
-        self.alone = key.is_none();
+    /// A command about keys is under way from now on: about these, or alone if there are none.
+    pub(super) fn start_keyed(&mut self, command: Keyed, keys: Keys, call: Call) {
+        self.alone = keys.is_empty();
         let kind = match (command, call.args.as_slice()) {
-            (Keyed::Get, _) => Kind::Get,
+            (Keyed::Get | Keyed::MGet, _) => Kind::Get,
             (Keyed::Set, [_, key, value]) if self.incoming.is_none() && can_be_set(key, value) => {
                 Kind::Set(value.clone())
             }
             _ => Kind::Other,
         };
         let incoming = self.incoming.take().map(Box::new);
-        let (place, waits) = self.under_way.push(key.unwrap_or_default(), kind);
+        let (place, waits) = self.under_way.push(keys, kind);
         let work = KeyedCall { command, streams: !matches!(place, Overlap::Beside(_)) };
         let number = self.add(call, Stage::Waits(work, incoming));
         if !waits {
@@ -49,14 +49,14 @@ impl Connection {
         run: impl Future<Output = Completion> + Send + 'static,
     ) {
         self.alone = true;
-        self.under_way.push(Bytes::new(), Kind::Other);
+        self.under_way.push(Keys::new(), Kind::Other);
         let number = self.add(call, Stage::Runs);
         self.running.push(Box::pin(async move { (number, None, run.await) }));
     }
 
     /// The same of something that has its reply, which comes behind those of what is under way.
     pub(super) fn end_behind(&mut self, call: Call, reply: Reply) {
-        self.under_way.push(Bytes::new(), Kind::Other);
+        self.under_way.push(Keys::new(), Kind::Other);
         self.add(call, Stage::Ended(reply.into()));
     }
 
@@ -120,6 +120,10 @@ impl Connection {
                 (KeyedCall { command: Keyed::Get, streams }, _) => {
                     let key = args.get(1).expect("a GET has a key");
                     store.get_and_tell(key, streams).await.into()
+                }
+                (KeyedCall { command: Keyed::MGet, .. }, _) => {
+                    let keys = args.get(1..).unwrap_or_default();
+                    Box::pin(store.values_and_sights(keys)).await.into()
                 }
                 (_, None) => store.run(work.command, &args).await.into(),
                 (_, Some(Ok(value))) => Box::pin(store.set_incoming(value, &args)).await.into(),
@@ -191,7 +195,7 @@ impl Connection {
         let Some(slot) = slot_of(&mut self.slots, &self.under_way, number) else { return };
         let Stage::Asked(work, plan) = slot.stage else { return };
         match self.store.take_outcome(plan, &slot.call.args, outcome) {
-            Settled::Reply(reply, seen) => self.note_end(number, (reply, seen).into()),
+            Settled::Reply(reply, sights) => self.note_end(number, (reply, sights).into()),
             Settled::Again => self.spawn(number, work, None),
             Settled::Rest(args) => {
                 slot.stage = Stage::Runs;
@@ -232,9 +236,11 @@ impl Connection {
 
     /// What was under way first is done.
     fn finish(&mut self, call: Call, mut ended: Completion) {
-        if self.under_way.finish(&mut ended.reply, ended.seen) == Verdict::Again {
+        if self.under_way.finish(&mut ended.reply, &ended.sights) == Verdict::Again {
+            let spec = command::numbered().get(call.number);
+            let Some(Run::Keyed(command)) = spec.map(|it| it.run) else { return };
             self.slots.push_front(Slot { call, stage: Stage::Runs });
-            let work = KeyedCall { command: Keyed::Get, streams: true };
+            let work = KeyedCall { command, streams: true };
             return self.spawn(self.under_way.first(), work, None);
         }
         while let Some((number, known)) = self.under_way.next_turn() {

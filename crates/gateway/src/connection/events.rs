@@ -1,8 +1,8 @@
 //! What a connection waits for, and what it finds when it is woken.
 
 use super::event::Event;
-use super::held::{UNDER_WAY_BYTES_MAX, give_back};
-use super::{Connection, OUTPUT_MAX, OVERLAP_MAX};
+use super::held::give_back;
+use super::{Connection, OUTPUT_MAX};
 use crate::stream::Stream;
 use bytes::Buf as _;
 use std::pin::Pin;
@@ -86,8 +86,7 @@ impl Connection {
             && self.closing.is_none()
             && !self.input_ended
             && !self.alone
-            && self.slots.len() < OVERLAP_MAX
-            && self.under_way_bytes < UNDER_WAY_BYTES_MAX
+            && !self.is_full()
             && self.output.len() < OUTPUT_MAX;
         if !wanted {
             return Poll::Pending;

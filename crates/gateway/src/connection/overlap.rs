@@ -1,5 +1,5 @@
 //! What a connection has under way, and what may overlap with it: commands about other keys, and
-//! GETs of one key with each other. A command that may not overlap with one before is under way
+//! reads of one key with each other. A command that may not overlap with one before is under way
 //! too, but begun when that has been answered; so it holds up nothing but what is about its key.
 //!
 //! A GET that waits for a plain SET needs not be carried out: what it may tell at the moment at
@@ -19,10 +19,16 @@
 //! A reply without a value has no version. If one of two GETs found nothing and the other did, the
 //! later one is run again when its turn to be answered has come: then all before it are done, and
 //! it reads after them. So is a GET of a value that streams, of which there is one at a time.
+//!
+//! An MGET reads each of its keys for itself, as so many GETs would: it overlaps with what they
+//! would overlap with, waits until the last of them could be begun, and each of its values is
+//! chosen as theirs would be. If one of them had to be run again, all of it is.
 
 use crate::Reply;
-use crate::store::Seen;
+use crate::store::{Seen, Sights};
 use bytes::Bytes;
+use hashbrown::HashMap;
+use smallvec::SmallVec;
 use std::collections::VecDeque;
 use std::mem;
 use wire::Version;
@@ -33,8 +39,10 @@ pub(super) struct UnderWay {
     commands: VecDeque<Command>,
     /// How many were under way before the first of them.
     done: u64,
-    /// The [`tag`]s of their keys, by which a key is looked for.
-    tags: VecDeque<u64>,
+    /// Of each key the command that was started last.
+    last: HashMap<Bytes, Place>,
+    /// Keys of them all, those of one command that are alike as often as it names them.
+    keys: usize,
     /// Those whose turn has come and that were not begun yet.
     turns: VecDeque<Turn>,
 }
@@ -43,30 +51,49 @@ pub(super) struct UnderWay {
 /// if that is known.
 pub(super) type Turn = (u64, Option<Bytes>);
 
+/// The keys of a command, in their order; none if it overlaps with nothing.
+pub(super) type Keys = SmallVec<[Bytes; 1]>;
+
 #[derive(Debug)]
 struct Command {
-    /// Its one key; empty if it overlaps with nothing.
-    key: Bytes,
+    uses: SmallVec<[Use; 1]>,
     kind: Kind,
-    /// The command of the same key that has to be answered before this one is begun.
-    after: Option<u64>,
-    /// Those that have to be begun after this one.
+    /// Of how many of its keys others have to be answered before it is begun.
+    waits: usize,
+    /// Those that have to be begun after this one, each for every key for which it waits.
     waiting: Vec<u64>,
     /// SETs before it that are never begun, and end as it does.
     carried: Vec<u64>,
-    /// Which GET of the same key was started next, while this one was under way.
-    next: Option<u64>,
-    /// What the client has been told of the key by GETs that this one overlaps with.
-    told: Option<Box<Shown>>,
     /// Whether it was run again, after all before it.
     again: bool,
 }
 
-/// What a command does with its key.
+/// What a command has to do with one of its keys.
+#[derive(Debug)]
+struct Use {
+    key: Bytes,
+    /// The command that has to be answered before this one is begun, because of this key.
+    after: Option<u64>,
+    /// Which read of the same key was started next, while this one was under way.
+    next: Option<Place>,
+    /// What the client has been told of the key by reads that this one overlaps with.
+    told: Option<Box<Shown>>,
+}
+
+/// One of the keys of a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Place {
+    command: u64,
+    index: usize,
+}
+
+/// What a command does with its keys.
 #[derive(Debug)]
 pub(super) enum Kind {
+    /// Reads their values, as GET and MGET do.
     Get,
-    /// Sets this value, without any condition or expiry: it is there if the reply is OK.
+    /// Sets this value of its one key, without any condition or expiry: it is there if the reply is
+    /// OK.
     Set(Bytes),
     Other,
 }
@@ -79,27 +106,32 @@ enum Shown {
     Version(Version, Option<Bytes>),
 }
 
-/// Where a command stands among those of its key.
+/// Where a command stands among those of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Overlap {
     /// None of them is under way.
     Apart,
-    /// It is a GET that overlaps with GETs, of which this is the last.
+    /// It is a read that overlaps with reads, of which this is the last.
     Beside(u64),
     /// It may not overlap with those under way, of which this is the last.
     After(u64),
 }
+
+/// Which command is spared by a later one with that number, if it is the last of its key before it.
+type Spares = fn(&UnderWay, last: u64, number: u64) -> Option<u64>;
+
+const UNDER_WAY: &str = "who names a command knows that it is under way";
 
 /// What becomes of a command that was carried out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     /// It is answered with the reply, which may have become another one.
     Answer,
-    /// It is a GET that has to be run again before anything behind it is answered.
+    /// It is a read that has to be run again before anything behind it is answered.
     Again,
 }
 
-/// What a GET is answered with, given what the client has been told.
+/// What a read is answered with of a key, given what the client has been told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Choice {
     /// What it read.
@@ -110,80 +142,83 @@ enum Choice {
     Again,
 }
 
-/// The last eight bytes of a key, in which most keys differ.
-fn tag(key: &[u8]) -> u64 {
-    key.iter().rev().take(8).fold(0, |tag, &byte| tag << 8 | u64::from(byte))
-}
-
 impl UnderWay {
-    /// Where a command about that key stands if it comes now.
-    fn place(&self, key: &[u8], kind: &Kind) -> Overlap {
-        let tag = tag(key);
-        let tagged = self.tags.iter().enumerate().rev().filter(|(_, other)| **other == tag);
-        let mut found = tagged.filter_map(|(at, _)| Some((at, self.commands.get(at)?)));
-        let Some((last, command)) = found.find(|(_, it)| it.key == key) else {
-            return Overlap::Apart;
-        };
-        let number = self.done + last as u64;
-        match (kind, &command.kind) {
-            (Kind::Get, Kind::Get) => Overlap::Beside(number),
-            _ => Overlap::After(number),
-        }
+    /// A command is under way from now on. Returns its place among those of its last key, and
+    /// whether it has to wait for its [turn](Self::next_turn) before it is begun.
+    pub(super) fn push(&mut self, keys: Keys, kind: Kind) -> (Overlap, bool) {
+        self.push_by(keys, kind, Self::spared)
     }
 
-    /// A command is under way from now on. Its key is empty if it overlaps with nothing. Returns
-    /// its place, and whether it has to wait for its [turn](Self::next_turn) before it is begun.
-    pub(super) fn push(&mut self, key: Bytes, kind: Kind) -> (Overlap, bool) {
-        let place = self.place(&key, &kind);
-        let spared = if let Overlap::After(last) = place { self.spared(last, &kind) } else { None };
-        self.push_at(place, spared, key, kind)
-    }
-
-    /// The same at that place; it carries the SET that it spares, if there is one.
-    fn push_at(
-        &mut self,
-        place: Overlap,
-        spared: Option<u64>,
-        key: Bytes,
-        kind: Kind,
-    ) -> (Overlap, bool) {
+    /// The same; which SET it spares that comes right before it, the rule says.
+    fn push_by(&mut self, keys: Keys, kind: Kind, spared: Spares) -> (Overlap, bool) {
         let number = self.done + self.commands.len() as u64;
-        let mut carried = Vec::new();
-        let after = match (place, spared) {
+        self.keys += keys.len();
+        self.commands.push_back(Command {
+            uses: SmallVec::new(),
+            kind,
+            waits: 0,
+            waiting: Vec::new(),
+            carried: Vec::new(),
+            again: false,
+        });
+        let mut overlap = Overlap::Apart;
+        for key in keys {
+            overlap = self.use_key(number, key, spared);
+        }
+        (overlap, self.at(number).waits > 0)
+    }
+
+    /// The last command has to do with that key, too.
+    fn use_key(&mut self, number: u64, key: Bytes, spared: Spares) -> Overlap {
+        let place = Place { command: number, index: self.at(number).uses.len() };
+        let last = self.last.insert(key.clone(), place);
+        let overlap = last.map_or(Overlap::Apart, |last| self.overlap(number, last.command));
+        let spared = match overlap {
+            Overlap::After(last) => spared(self, last, number),
+            Overlap::Apart | Overlap::Beside(_) => None,
+        };
+        let after = match (overlap, spared) {
             (_, Some(spared)) => {
                 let it = self.command(spared);
-                carried = mem::take(&mut it.carried);
+                let (after, mut carried) = (it.after(), mem::take(&mut it.carried));
                 carried.push(spared);
-                it.after
+                self.command(number).carried = carried;
+                after
             }
             (Overlap::Apart, None) => None,
             (Overlap::After(last), None) => Some(last),
-            (Overlap::Beside(last), None) => {
-                let last = self.command(last);
-                last.next = Some(number);
-                last.after
-            }
+            (Overlap::Beside(_), None) => last.and_then(|last| {
+                let before = self.used(last);
+                before.next = Some(place);
+                before.after
+            }),
         };
-        let after = after.filter(|&it| it >= self.done);
+        // What a command does with a key that it names twice it does at once.
+        let after = after.filter(|&it| it >= self.done && it != number);
         if let Some(before) = after {
             let waiting = &mut self.command(before).waiting;
             waiting.retain(|it| Some(*it) != spared);
             waiting.push(number);
+            self.command(number).waits += 1;
         }
-        self.tags.push_back(tag(&key));
-        let (next, told, again, waiting) = (None, None, false, Vec::new());
-        self.commands.push_back(Command { key, kind, after, waiting, carried, next, told, again });
-        (place, after.is_some())
+        self.command(number).uses.push(Use { key, after, next: None, told: None });
+        overlap
+    }
+
+    /// How a command stands to one before it that has a key of it.
+    fn overlap(&self, number: u64, last: u64) -> Overlap {
+        match (&self.at(number).kind, &self.at(last).kind) {
+            (Kind::Get, Kind::Get) => Overlap::Beside(last),
+            _ => Overlap::After(last),
+        }
     }
 
     /// The command before one of its key, if that need not be carried out because of it: a SET that
     /// waits.
-    fn spared(&mut self, last: u64, kind: &Kind) -> Option<u64> {
-        let done = self.done;
-        let before = self.command(last);
-        let waits = before.after.is_some_and(|it| it >= done);
-        let both_set = matches!((&before.kind, kind), (Kind::Set(_), Kind::Set(_)));
-        (waits && both_set).then_some(last)
+    fn spared(&self, last: u64, number: u64) -> Option<u64> {
+        let (before, it) = (self.at(last), self.at(number));
+        let both_set = matches!((&before.kind, &it.kind), (Kind::Set(_), Kind::Set(_)));
+        (both_set && before.waits > 0).then_some(last)
     }
 
     /// A command was carried out: the SETs that it carries end as it does.
@@ -191,39 +226,62 @@ impl UnderWay {
         mem::take(&mut self.command(number).carried)
     }
 
-    /// The first command was carried out, with that reply. If it is not to be run again, it is
-    /// under way no more.
-    pub(super) fn finish(&mut self, reply: &mut Reply, seen: Seen) -> Verdict {
+    /// The first command was carried out, with that reply, which tells this of its keys. If it is
+    /// not to be run again, it is under way no more.
+    pub(super) fn finish(&mut self, reply: &mut Reply, sights: &Sights) -> Verdict {
+        let seen = |index: usize| sights.get(index).copied().unwrap_or(Seen::Nothing);
         let first = self.commands.front_mut().expect("a command was carried out");
-        let choice = match &first.told {
-            Some(told) if !first.again => told.choose(seen),
-            _ if seen == Seen::Unread => Choice::Again,
-            _ => Choice::Own,
-        };
-        if choice == Choice::Again {
+        let again = first.again;
+        let mut chosen = first.uses.iter().enumerate().map(|(at, it)| it.choose(again, seen(at)));
+        if chosen.any(|choice| choice == Choice::Again) {
             first.again = true;
             return Verdict::Again;
         }
-        let mut told = first.told.take();
+        for index in 0..first.uses.len() {
+            if let Some(reply) = shown_at(reply, index) {
+                self.tell(again, index, reply, seen(index));
+            }
+        }
+        self.end_first(*reply == Reply::OK);
+        Verdict::Answer
+    }
+
+    /// The client is told of a key of the first command what that has read, or what was told
+    /// before.
+    fn tell(&mut self, again: bool, index: usize, reply: &mut Reply, seen: Seen) {
+        let it = self.used(Place { command: self.done, index });
+        let choice = it.choose(again, seen);
+        let (mut told, next) = (it.told.take(), it.next);
         if let (Choice::Shown, Some(Shown::Version(_, Some(value)))) = (choice, told.as_deref()) {
             *reply = Reply::Bulk(value.clone());
         }
-        let next = first.next;
-        let value = match &first.kind {
-            Kind::Set(value) if *reply == Reply::OK => Some(value),
-            _ => None,
-        };
-        self.turns.extend(first.waiting.drain(..).map(|number| (number, value.cloned())));
-        self.commands.pop_front();
-        self.tags.pop_front();
-        self.done += 1;
         if let Some(next) = next {
             if choice == Choice::Own {
                 Shown::note(&mut told, seen, reply);
             }
-            self.command(next).told = told;
+            self.used(next).told = told;
         }
-        Verdict::Answer
+    }
+
+    /// The first command is answered.
+    fn end_first(&mut self, is_ok: bool) {
+        let number = self.done;
+        let Some(Command { uses, kind, waiting, .. }) = self.commands.pop_front() else { return };
+        self.done += 1;
+        self.keys -= uses.len();
+        for (index, it) in uses.iter().enumerate() {
+            if self.last.get(&it.key) == Some(&Place { command: number, index }) {
+                self.last.remove(&it.key);
+            }
+        }
+        let value = if let Kind::Set(value) = kind { Some(value).filter(|_| is_ok) } else { None };
+        for number in waiting {
+            let it = self.command(number);
+            it.waits -= 1;
+            if it.waits == 0 {
+                self.turns.push_back((number, value.clone()));
+            }
+        }
     }
 
     /// The next command that had to wait and may be begun.
@@ -236,15 +294,59 @@ impl UnderWay {
         self.done
     }
 
+    /// How many keys the commands under way name.
+    pub(super) fn keys(&self) -> usize {
+        self.keys
+    }
+
+    fn at(&self, number: u64) -> &Command {
+        self.commands.get(self.index(number)).expect(UNDER_WAY)
+    }
+
     fn command(&mut self, number: u64) -> &mut Command {
-        let index = usize::try_from(number - self.done).ok();
-        let command = index.and_then(|index| self.commands.get_mut(index));
-        command.expect("who names a command knows that it is under way")
+        let index = self.index(number);
+        self.commands.get_mut(index).expect(UNDER_WAY)
+    }
+
+    fn index(&self, number: u64) -> usize {
+        let index = number.checked_sub(self.done).and_then(|index| usize::try_from(index).ok());
+        index.expect(UNDER_WAY)
+    }
+
+    fn used(&mut self, Place { command, index }: Place) -> &mut Use {
+        self.command(command).uses.get_mut(index).expect("it has as many keys")
+    }
+}
+
+impl Command {
+    /// What has to be answered before it is begun; of one about one key.
+    fn after(&self) -> Option<u64> {
+        self.uses.first().and_then(|it| it.after)
+    }
+}
+
+impl Use {
+    /// What the client is told of the key by a command that has seen this, and was run `again` or
+    /// not.
+    fn choose(&self, again: bool, seen: Seen) -> Choice {
+        match &self.told {
+            Some(told) if !again => told.choose(seen),
+            _ if seen == Seen::Unread => Choice::Again,
+            _ => Choice::Own,
+        }
+    }
+}
+
+/// Where a reply shows that key of its command.
+fn shown_at(reply: &mut Reply, index: usize) -> Option<&mut Reply> {
+    match reply {
+        Reply::Array(values) => values.get_mut(index),
+        one => Some(one),
     }
 }
 
 impl Shown {
-    /// What a GET that overlaps with those that told this is answered with.
+    /// What a read that overlaps with those that told this is answered with.
     fn choose(&self, seen: Seen) -> Choice {
         match (self, seen) {
             // What says nothing of the key contradicts nobody.
@@ -258,7 +360,7 @@ impl Shown {
         }
     }
 
-    /// Notes what a GET is answered with.
+    /// Notes what a read is answered with.
     fn note(told: &mut Option<Box<Self>>, seen: Seen, reply: &Reply) {
         let new = match (told.as_deref(), seen) {
             (_, Seen::Nothing | Seen::Unread) | (Some(Self::Absent), Seen::Absent) => return,

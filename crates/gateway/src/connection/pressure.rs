@@ -1,7 +1,6 @@
 //! Back-pressure: why nothing is read from a client at the moment, counted.
 
-use super::held::UNDER_WAY_BYTES_MAX;
-use super::{Connection, OUTPUT_MAX, OVERLAP_MAX};
+use super::{Connection, OUTPUT_MAX};
 use crate::stats::HeldBack;
 use std::sync::atomic::Ordering;
 
@@ -29,7 +28,7 @@ impl Connection {
             Some(HeldBack::Pause)
         } else if self.output.len() >= OUTPUT_MAX {
             Some(HeldBack::Replies)
-        } else if self.slots.len() >= OVERLAP_MAX || self.under_way_bytes >= UNDER_WAY_BYTES_MAX {
+        } else if self.is_full() {
             Some(HeldBack::Overlap)
         } else if self.next.is_some() || self.alone && more {
             Some(HeldBack::Order)

@@ -6,6 +6,7 @@ use super::Store;
 use super::errors::{Answer, FULL, arity, not_read, not_written};
 use super::limits;
 use super::ranges::length;
+use super::terms::{Sights, sight};
 use crate::Reply;
 use crate::command::Keyed;
 use bytes::Bytes;
@@ -23,7 +24,17 @@ const _: () = assert!(SLICE_KEYS_MAX <= MANY_KEYS_MAX);
 impl Store {
     /// MGET.
     pub(super) async fn values(&self, keys: &[Bytes]) -> Answer {
+        self.find_all(keys).await.map(|(reply, _)| reply)
+    }
+
+    /// MGET, and what its reply tells of each key.
+    pub(crate) async fn values_and_sights(&self, keys: &[Bytes]) -> (Reply, Sights) {
+        self.find_all(keys).await.unwrap_or_else(|error| (error, Sights::new()))
+    }
+
+    async fn find_all(&self, keys: &[Bytes]) -> Answer<(Reply, Sights)> {
         let (mut replies, mut bytes) = (Vec::with_capacity(keys.len()), 0);
+        let mut sights = Sights::new();
         let mut gathering = self.room.gather();
         gathering.grow(size_of_val(replies.spare_capacity_mut()))?;
         for keys in keys.chunks(SLICE_KEYS_MAX) {
@@ -40,11 +51,12 @@ impl Store {
                 if bytes > limits::MANY_MAX {
                     return Err(limits::too_many_bytes());
                 }
+                sights.push(sight(found.as_ref()));
                 replies.push(found.map_or(Reply::Null, |found| Reply::Bulk(found.value.into())));
             }
             yield_now().await;
         }
-        Ok(Reply::Array(replies))
+        Ok((Reply::Array(replies), sights))
     }
 
     /// EXISTS and TOUCH: a key that is named twice counts twice.

@@ -6,8 +6,7 @@
 use super::errors::{Answer, NOT_AN_INTEGER};
 use super::integers::{integer, negated};
 use super::limits;
-use super::room::SMALL;
-use super::terms::{Condition, Seen, set_terms};
+use super::terms::{Condition, Sights, set_terms};
 use super::times::When;
 use crate::Reply;
 use crate::command::Keyed;
@@ -39,11 +38,11 @@ pub(crate) enum Plan {
     PutAll,
 }
 
-/// Keys of a command that is one request of the client at most: all replies to it together take
-/// less room than is worth being counted.
-const KEYS_MAX: usize = wire::MGET_KEYS_MAX;
+/// Keys of a command that is one request of the client at most. With values that fit datagrams the
+/// reply to an MGET of so many has 160 KiB, for which nobody asks the [room](super::room).
+pub(crate) const KEYS_MAX: usize = 4 * wire::MGET_KEYS_MAX;
 
-const _: () = assert!(KEYS_MAX * wire::ENTRY_MAX < SMALL);
+const _: () = assert!(KEYS_MAX * wire::ENTRY_MAX <= 160 << 10);
 
 /// What a reply shows of a value that was read.
 #[derive(Clone, Copy, Debug)]
@@ -57,8 +56,8 @@ pub(crate) enum Shown {
 
 /// What becomes of a command whose request has ended.
 pub(crate) enum Settled {
-    /// This is the reply, and what it tells of the key.
-    Reply(Reply, Seen),
+    /// This is the reply, and what it tells of the keys.
+    Reply(Reply, Sights),
     /// A GET has found a value that is not whole: [`Store::tell`](super::Store::tell) goes on from
     /// there.
     Found(Value),

@@ -47,7 +47,7 @@ pub(super) struct Gathering {
 }
 
 /// Bytes that are not worth being counted by themselves.
-pub(super) const SMALL: usize = 64 << 10;
+const SMALL: usize = 64 << 10;
 
 impl Gathering {
     /// Takes room for so many bytes more, or says that there is none: nobody waits who holds some.

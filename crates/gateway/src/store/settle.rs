@@ -7,10 +7,11 @@ use super::many::{WriteTally, in_array};
 use super::numbers::summed;
 use super::plan::{Plan, Settled, Shown};
 use super::ranges::length;
-use super::terms::Seen;
+use super::terms::{Seen, Sights, sight};
 use crate::Reply;
 use bytes::Bytes;
 use client::{CasReply, Outcome, Value};
+use smallvec::smallvec;
 use wire::Version;
 
 impl Store {
@@ -32,7 +33,7 @@ impl Store {
                 } else {
                     not_written
                 };
-                return Settled::Reply(says(why), Seen::Nothing);
+                return Settled::Reply(says(why), Sights::new());
             }
         };
         let told = match (plan, reply) {
@@ -56,16 +57,16 @@ impl Store {
                 unreachable!("the variant of a reply is that of its request, but here is {other:?}")
             }
         };
-        Settled::Reply(told, Seen::Nothing)
+        Settled::Reply(told, Sights::new())
     }
 
     fn show(&self, shown: Shown, found: Option<Value>) -> Settled {
         let reply = match (shown, found) {
-            (Shown::Value, None) => return Settled::Reply(Reply::Null, Seen::Absent),
+            (Shown::Value, None) => return Settled::Reply(Reply::Null, smallvec![Seen::Absent]),
             (Shown::Value, Some(found)) if found.big => return Settled::Found(found),
             (Shown::Value, Some(found)) => {
                 let seen = Seen::Version(found.version);
-                return Settled::Reply(Reply::Bulk(found.value.into()), seen);
+                return Settled::Reply(Reply::Bulk(found.value.into()), smallvec![seen]);
             }
             (Shown::Presence, found) => Reply::Integer(found.is_some().into()),
             (Shown::Type, found) => type_name(found.is_some()),
@@ -74,7 +75,7 @@ impl Store {
             (Shown::Len, found) => length(found.map_or(0, |found| found.value.len())),
             (Shown::TimeLeft(when), found) => self.show_time_left(found.as_ref(), when),
         };
-        Settled::Reply(reply, Seen::Nothing)
+        Settled::Reply(reply, Sights::new())
     }
 }
 
@@ -87,8 +88,15 @@ fn shown(found: Vec<Outcome<Option<Value>>>) -> Settled {
     if !found.iter().all(is_whole) {
         return Settled::Again;
     }
-    let found: Result<_, _> = found.into_iter().map(Outcome::into_result).collect();
-    Settled::Reply(found.map_or_else(not_read, in_array), Seen::Nothing)
+    let found: Result<Vec<_>, _> = found.into_iter().map(Outcome::into_result).collect();
+    let (reply, sights) = match found {
+        Ok(found) => {
+            let sights = found.iter().map(|it| sight(it.as_ref())).collect();
+            (in_array(found), sights)
+        }
+        Err(why) => (not_read(why), Sights::new()),
+    };
+    Settled::Reply(reply, sights)
 }
 
 /// What an MSET with these arguments is told. A key that was refused because the keyspace is not
@@ -104,7 +112,7 @@ fn told(args: &[Bytes], written: Vec<Outcome<Version>>) -> Settled {
         return Settled::Rest(std::iter::once(name.clone()).chain(left).collect());
     }
     let done = WriteTally::new(written.len()).take(written);
-    Settled::Reply(done.map_or_else(|error| error, |_| Reply::OK), Seen::Nothing)
+    Settled::Reply(done.map_or_else(|error| error, |_| Reply::OK), Sights::new())
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use crate::Reply;
 use crate::command::Keyed;
 use bytes::Bytes;
 use client::{Expiry, Value};
+use smallvec::SmallVec;
 use wire::Version;
 
 /// What SET demands of the value that is there.
@@ -111,7 +112,7 @@ impl Condition<'_> {
     }
 }
 
-/// What the reply of a GET tells of its key.
+/// What the reply of a GET tells of its key, or that of an MGET of one of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Seen {
     /// Nothing: it is an error, or the command was no GET.
@@ -122,6 +123,14 @@ pub(crate) enum Seen {
     Version(Version),
     /// Nothing yet: the value is one that streams, and that was not wanted. The reply is none.
     Unread,
+}
+
+/// What a reply tells of each key of its command, in their order; nothing of those beyond.
+pub(crate) type Sights = SmallVec<[Seen; 1]>;
+
+/// What a read tells of a key, given what it found.
+pub(super) fn sight(found: Option<&Value>) -> Seen {
+    found.map_or(Seen::Absent, |found| Seen::Version(found.version))
 }
 
 /// What the options of SET say: on what condition, whether to reply what was there, and until when.

@@ -357,9 +357,9 @@ fn what_holds_clients_back_is_counted() {
     let mut client = Raw::connect(gateway.local());
     client.ask("PING\r\n", "+PONG\r\n");
     assert_eq!(["order", "overlap", "replies", "pause"].map(held), [0.0; 4]);
-    // A command about several keys lets none in behind it.
-    let mget = command(&["MGET", "held", "nosuch"]);
-    client.send([mget.as_slice(), b"PING\r\n"].concat().repeat(20));
+    // A command about several keys lets none in behind it, if it does not read or write each.
+    let exists = command(&["EXISTS", "held", "nosuch"]);
+    client.send(exists.repeat(20));
     crate::raw::eventually(|| held("order") > 0.0);
     let mut deaf = TcpStream::connect(gateway.local()).unwrap();
     deaf.set_write_timeout(Some(std::time::Duration::from_secs(1))).unwrap();
@@ -376,7 +376,7 @@ fn what_holds_clients_back_is_counted() {
 }
 
 #[test]
-fn commands_about_single_keys_hold_no_others_up() {
+fn what_is_done_to_each_key_alone_holds_no_others_up() {
     put("asked", "old");
     let gateway = start();
     let admin = serve(&gateway);
@@ -387,5 +387,11 @@ fn commands_about_single_keys_hold_no_others_up() {
     let set = command(&["SET", "asked", "new"]);
     let (before, after) = ("$3\r\nold\r\n".repeat(20), "$3\r\nnew\r\n".repeat(20));
     client.ask([get.repeat(20), set, get.repeat(20)].concat(), format!("{before}+OK\r\n{after}"));
+    let mget = command(&["MGET", "asked", "absent", "asked"]);
+    let found = "*3\r\n$3\r\nnew\r\n$-1\r\n$3\r\nnew\r\n";
+    client.ask(mget.repeat(200), found.repeat(200));
+    let mset = command(&["MSET", "beside", "1", "asked", "2"]);
+    let then = "*3\r\n$1\r\n2\r\n$-1\r\n$1\r\n2\r\n";
+    client.ask([mget.clone(), mset, mget].concat(), format!("{found}+OK\r\n{then}"));
     assert_eq!(held(&admin, "order"), 0.0, "also where one waits for others");
 }

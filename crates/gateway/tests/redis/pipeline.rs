@@ -45,12 +45,15 @@ fn commands_about_one_key_take_effect_in_their_order() {
         // No rhythm that the number of commands under way could fall in with.
         let drawn = number.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
         let key = usize::try_from(drawn % 3).unwrap();
-        let (name, state) = (format!("in-order-{key}"), &mut keys[key]);
+        let name_of = |key: usize| format!("in-order-{key}");
+        let (name, other) = (name_of(key), (key + 1 + usize::from(number % 2 == 0)) % 3);
         let bulk = |value: Option<u64>| match value.map(|it| it.to_string()) {
             Some(text) => format!("${}\r\n{text}\r\n", text.len()),
             None => "$-1\r\n".to_owned(),
         };
-        let reply = match drawn / 3 % 10 {
+        let all = keys;
+        let state = &mut keys[key];
+        let reply = match drawn / 3 % 12 {
             0 | 1 => {
                 sent.extend(command(&["SET", &name, &number.to_string()]));
                 *state = Some(number);
@@ -69,6 +72,16 @@ fn commands_about_one_key_take_effect_in_their_order() {
             4 => {
                 sent.extend(command(&["DEL", &name]));
                 format!(":{}\r\n", u8::from(state.take().is_some()))
+            }
+            5 => {
+                sent.extend(command(&["MGET", &name, &name_of(other), &name]));
+                format!("*3\r\n{0}{1}{0}", bulk(*state), bulk(all[other]))
+            }
+            6 => {
+                let value = number.to_string();
+                sent.extend(command(&["MSET", &name_of(other), "0", &name, &value]));
+                (keys[key], keys[other]) = (Some(number), Some(0));
+                "+OK\r\n".to_owned()
             }
             _ => {
                 sent.extend(command(&["GET", &name]));
@@ -142,8 +155,14 @@ fn number(client: &mut Raw) -> Option<u64> {
     Some(std::str::from_utf8(&value[..10]).unwrap().parse().unwrap())
 }
 
+/// Reads the reply of an MGET of one key, of which the first bytes are a number.
+fn number_in_array(client: &mut Raw) -> Option<u64> {
+    assert_eq!(client.line(), "*1");
+    number(client)
+}
+
 #[test]
-fn a_pipeline_of_gets_never_goes_back_while_others_write() {
+fn a_pipeline_of_reads_never_goes_back_while_others_write() {
     const GETS: usize = 200;
     const KEY: &str = "forward";
     /// Changes within pipelines, and replies without a value, that say something.
@@ -163,10 +182,12 @@ fn a_pipeline_of_gets_never_goes_back_while_others_write() {
         if changes >= ENOUGH && absences >= ENOUGH {
             break;
         }
-        client.send(command(&["GET", KEY]).repeat(GETS));
+        let two = [command(&["GET", KEY]), command(&["MGET", KEY])].concat();
+        client.send(two.repeat(GETS / 2));
         let mut before = None;
         for at in 0..GETS {
-            let found = number(&mut client);
+            let read = if at % 2 == 0 { number } else { number_in_array };
+            let found = read(&mut client);
             match found {
                 Some(number) if gone => assert!(number > newest, "{number} came back"),
                 Some(number) => assert!(number >= newest, "{number} after {newest}"),

@@ -1,15 +1,19 @@
-//! The rule step by step, and a model: others write keys, GETs read at any moment, and what is told
-//! must be what a key that changes step by step could have told.
+//! The rule step by step.
+
+mod worlds;
 
 use super::*;
 use crate::reply::Long;
-use proptest::collection::vec;
-use proptest::prelude::*;
-use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
+use smallvec::smallvec;
 use wire::Version;
 
 fn key(name: &str) -> Bytes {
     Bytes::copy_from_slice(name.as_bytes())
+}
+
+/// The keys of these names, a character each.
+fn keys(names: &str) -> Keys {
+    names.chars().map(|name| key(&name.to_string())).collect()
 }
 
 fn bulk(version: u64) -> Reply {
@@ -25,45 +29,100 @@ fn long(version: u64) -> Reply {
 fn gets(count: usize) -> UnderWay {
     let mut under_way = UnderWay::default();
     for _ in 0..count {
-        assert!(!under_way.push(key("k"), Kind::Get).1);
+        assert!(!under_way.push(keys("k"), Kind::Get).1);
     }
     under_way
 }
 
 /// What the first is answered with, or `None` if it is run again.
 fn answer(under_way: &mut UnderWay, mut reply: Reply, seen: Seen) -> Option<Reply> {
-    match under_way.finish(&mut reply, seen) {
+    match under_way.finish(&mut reply, &smallvec![seen]) {
         Verdict::Answer => Some(reply),
         Verdict::Again => None,
     }
 }
 
 #[test]
-fn of_commands_about_one_key_only_gets_overlap() {
+fn of_commands_about_one_key_only_reads_overlap() {
     let mut under_way = UnderWay::default();
-    let mut come = |name, is_get| {
-        let kind = if is_get { Kind::Get } else { Kind::Other };
-        under_way.push(key(name), kind)
+    let mut come = |names, reads| {
+        let kind = if reads { Kind::Get } else { Kind::Other };
+        under_way.push(keys(names), kind)
     };
     assert_eq!(come("k", true), (Overlap::Apart, false));
-    assert_eq!(come("other", false), (Overlap::Apart, false));
+    assert_eq!(come("o", false), (Overlap::Apart, false));
     assert_eq!(come("k", true), (Overlap::Beside(0), false));
     assert_eq!(come("k", true), (Overlap::Beside(2), false), "beside the last");
     assert_eq!(come("k", false), (Overlap::After(3), true), "a write waits for GETs");
     assert_eq!(come("k", true), (Overlap::After(4), true), "a GET waits for a write");
     assert_eq!(come("k", true), (Overlap::Beside(5), true), "also beside one that waits");
-    assert_eq!(come("other", true), (Overlap::After(1), true));
-    assert_eq!(come("third", false), (Overlap::Apart, false));
+    assert_eq!(come("o", true), (Overlap::After(1), true));
+    assert_eq!(come("t", false), (Overlap::Apart, false));
+}
+
+#[test]
+fn a_command_about_several_keys_waits_for_the_last_of_each() {
+    let mut under_way = UnderWay::default();
+    let mut come = |names, kind| under_way.push(keys(names), kind).1;
+    assert!(!come("a", Kind::Other));
+    assert!(!come("b", Kind::Other));
+    assert!(come("abc", Kind::Get), "2: for both writes");
+    assert!(!come("c", Kind::Get), "3: beside it");
+    assert!(come("b", Kind::Get), "4: beside it, and behind the write of its own key alone");
+    assert!(!come("dd", Kind::Other), "5: for no other, and not for itself");
+    assert!(come("cd", Kind::Other), "6: for reads and for a write");
+    assert!(!come("ee", Kind::Get), "7");
+    assert_eq!(under_way.keys(), 13);
+    let begun: Vec<Vec<u64>> = (0..8)
+        .map(|_| {
+            under_way.finish(&mut Reply::Null, &Sights::new());
+            std::iter::from_fn(|| under_way.next_turn()).map(|(number, _)| number).collect()
+        })
+        .collect();
+    assert_eq!(begun, [vec![], vec![2, 4], vec![], vec![], vec![], vec![6], vec![], vec![]]);
+    assert_eq!(under_way.keys(), 0);
+    assert!(under_way.last.is_empty(), "nothing is kept of those that are done");
+    assert!(!under_way.push(keys("ab"), Kind::Other).1);
+}
+
+#[test]
+fn of_an_mget_each_value_is_chosen_by_what_was_told_of_its_key() {
+    let array = |versions: &[u64]| Reply::Array(versions.iter().copied().map(bulk).collect());
+    let seen = |versions: &[u64]| -> Sights {
+        versions.iter().map(|it| Seen::Version(Version::new(*it))).collect()
+    };
+    let mut under_way = UnderWay::default();
+    for names in ["ab", "bcb", "c"] {
+        under_way.push(keys(names), Kind::Get);
+    }
+    let mut told = |versions: &[u64]| {
+        let mut reply = array(versions);
+        assert_eq!(under_way.finish(&mut reply, &seen(versions)), Verdict::Answer);
+        reply
+    };
+    assert_eq!(told(&[1, 5]), array(&[1, 5]));
+    assert_eq!(told(&[4, 7, 4]), array(&[5, 7, 5]), "one that it names twice, in both places");
+    assert_eq!(told(&[6]), array(&[7]));
+    // If one of its values cannot be chosen, it is run again.
+    let mut under_way = UnderWay::default();
+    for names in ["b", "ab"] {
+        under_way.push(keys(names), Kind::Get);
+    }
+    assert_eq!(answer(&mut under_way, bulk(5), Seen::Version(Version::new(5))), Some(bulk(5)));
+    let mut reply = Reply::Array(vec![bulk(1), Reply::Null]);
+    let sights = smallvec![Seen::Version(Version::new(1)), Seen::Absent];
+    assert_eq!(under_way.finish(&mut reply, &sights), Verdict::Again);
+    assert_eq!(under_way.finish(&mut reply, &sights), Verdict::Answer);
 }
 
 #[test]
 fn a_command_is_begun_when_the_last_that_it_waits_for_is_answered() {
     let mut under_way = gets(2);
     for kind in [Kind::Other, Kind::Get, Kind::Get] {
-        assert!(under_way.push(key("k"), kind).1);
+        assert!(under_way.push(keys("k"), kind).1);
     }
     let mut begun = || {
-        under_way.finish(&mut Reply::Null, Seen::Absent);
+        under_way.finish(&mut Reply::Null, &smallvec![Seen::Absent]);
         std::iter::from_fn(|| under_way.next_turn()).map(|(number, _)| number).collect()
     };
     let steps: [Vec<u64>; 4] = std::array::from_fn(|_| begun());
@@ -71,7 +130,7 @@ fn a_command_is_begun_when_the_last_that_it_waits_for_is_answered() {
     assert_eq!(steps[1], [2]);
     assert_eq!(steps[2], [3, 4], "both, and the write no second time");
     assert!(steps[3].is_empty());
-    let place = under_way.push(key("k"), Kind::Get);
+    let place = under_way.push(keys("k"), Kind::Get);
     assert_eq!(place, (Overlap::Beside(4), false), "what it waited for is done");
 }
 
@@ -79,9 +138,9 @@ fn a_command_is_begun_when_the_last_that_it_waits_for_is_answered() {
 fn gets_that_wait_for_a_plain_set_tell_what_it_has_set() {
     let set_and_get = |kind, mut reply: Reply| {
         let mut under_way = UnderWay::default();
-        assert!(!under_way.push(key("k"), kind).1);
-        assert!(under_way.push(key("k"), Kind::Get).1);
-        under_way.finish(&mut reply, Seen::Nothing);
+        assert!(!under_way.push(keys("k"), kind).1);
+        assert!(under_way.push(keys("k"), Kind::Get).1);
+        under_way.finish(&mut reply, &Sights::new());
         let (number, value) = under_way.next_turn().unwrap();
         assert_eq!(number, 1);
         value
@@ -95,10 +154,10 @@ fn gets_that_wait_for_a_plain_set_tell_what_it_has_set() {
 #[test]
 fn of_sets_that_wait_for_each_other_only_the_last_is_begun() {
     let mut under_way = UnderWay::default();
-    let mut come = |name: &str, kind| under_way.push(key(name), kind);
+    let mut come = |name: &str, kind| under_way.push(keys(name), kind);
     let set = |value| Kind::Set(key(value));
     assert_eq!(come("k", set("0")), (Overlap::Apart, false));
-    assert_eq!(come("other", set("1")), (Overlap::Apart, false));
+    assert_eq!(come("o", set("1")), (Overlap::Apart, false));
     assert_eq!(come("k", set("2")), (Overlap::After(0), true), "one is on its way already");
     assert_eq!(come("k", set("3")), (Overlap::After(2), true));
     assert_eq!(come("k", set("4")), (Overlap::After(3), true));
@@ -113,7 +172,7 @@ fn of_sets_that_wait_for_each_other_only_the_last_is_begun() {
     assert_eq!(under_way.take_carried(9), [8]);
     let mut begun = || {
         let mut reply = Reply::OK;
-        under_way.finish(&mut reply, Seen::Nothing);
+        under_way.finish(&mut reply, &Sights::new());
         std::iter::from_fn(|| under_way.next_turn()).collect()
     };
     let steps: [Vec<Turn>; 9] = std::array::from_fn(|_| begun());
@@ -182,313 +241,4 @@ fn a_get_that_fails_is_answered_and_what_was_told_before_still_counts() {
     assert_eq!(answer(&mut under_way, Reply::Null, Seen::Absent), None);
     assert_eq!(answer(&mut under_way, failed.clone(), Seen::Nothing), Some(failed));
     assert_eq!(answer(&mut under_way, bulk(6), Seen::Version(Version::new(6))), Some(bulk(7)));
-}
-
-/// What happens next in a world of some keys.
-#[derive(Clone, Debug)]
-enum Step {
-    /// Others write the key, or delete it.
-    Changes(usize, State),
-    /// The client sends a command.
-    Comes { key: usize, what: What },
-    /// One that is under way takes effect, or fails.
-    Reads { which: usize, fails: bool },
-    /// The first is answered if it was carried out.
-    Ends,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum What {
-    Get,
-    Set,
-    /// Another write.
-    Other,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
-    Absent,
-    Short,
-    Long,
-}
-
-const KEYS: usize = 2;
-
-fn step() -> impl Strategy<Value = Step> {
-    let state = prop_oneof![Just(State::Absent), Just(State::Short), Just(State::Long)];
-    // Most changes are such that versions can be compared.
-    let state = prop_oneof![2 => Just(State::Short), 1 => state];
-    let what = prop_oneof![6 => Just(What::Get), 3 => Just(What::Set), 1 => Just(What::Other)];
-    prop_oneof![
-        2 => (0..KEYS, state).prop_map(|(key, state)| Step::Changes(key, state)),
-        3 => (0..KEYS, what).prop_map(|(key, what)| Step::Comes { key, what }),
-        4 => (0..8_usize, prop::bool::weighted(0.05))
-            .prop_map(|(which, fails)| Step::Reads { which, fails }),
-        3 => Just(Step::Ends),
-    ]
-}
-
-/// A command of the model that is under way.
-#[derive(Debug)]
-struct Running {
-    key: usize,
-    what: What,
-    /// Whether its turn has not come.
-    waits: bool,
-    /// Whether its turn never comes, for a SET behind it carries it.
-    spared: bool,
-    /// Whether it ended as another SET did.
-    carried: bool,
-    /// Whether it may read a value that streams.
-    alone: bool,
-    began: usize,
-    done: Option<(Reply, Seen)>,
-}
-
-/// A GET that was answered with something about its key, or a write: the version, or 0 for none.
-#[derive(Debug)]
-struct Answered {
-    key: usize,
-    what: What,
-    carried: bool,
-    began: usize,
-    ended: usize,
-    version: u64,
-}
-
-/// The rules that a world goes by.
-#[derive(Clone, Copy)]
-struct Rules {
-    push: fn(&mut UnderWay, Bytes, Kind) -> (Overlap, bool),
-    finish: fn(&mut UnderWay, &mut Reply, Seen) -> Verdict,
-    /// Whether commands wait for those that they should wait for, and no others.
-    right_waits: bool,
-}
-
-/// As they are.
-const RIGHT: Rules = Rules { push: UnderWay::push, finish: UnderWay::finish, right_waits: true };
-
-struct World {
-    under_way: UnderWay,
-    running: VecDeque<Running>,
-    /// The state of each key at each moment, with its version.
-    past: Vec<[(State, u64); KEYS]>,
-    answered: Vec<Answered>,
-    rules: Rules,
-}
-
-impl World {
-    fn play(steps: &[Step], rules: Rules) -> Result<(), TestCaseError> {
-        let (under_way, running) = (UnderWay::default(), VecDeque::new());
-        let past = vec![[(State::Absent, 0); KEYS]];
-        let mut world = Self { under_way, running, past, answered: Vec::new(), rules };
-        for step in steps {
-            world.take(step)?;
-        }
-        // All that is under way comes to its end. Each GET is run again once at most.
-        for _ in 0..2 * world.running.len() {
-            for which in 0..world.running.len() {
-                world.take(&Step::Reads { which, fails: false })?;
-            }
-            world.take(&Step::Ends)?;
-        }
-        prop_assert!(world.running.is_empty(), "some are never answered");
-        (0..KEYS).try_for_each(|key| world.check(key))
-    }
-
-    fn take(&mut self, step: &Step) -> Result<(), TestCaseError> {
-        let mut now = *self.past.last().unwrap();
-        match *step {
-            Step::Changes(key, State::Absent) => now[key] = (State::Absent, 0),
-            Step::Changes(key, state) => now[key] = (state, self.past.len() as u64),
-            Step::Comes { key, what } => self.come(key, what),
-            Step::Reads { which, fails } => self.read(which, fails, &mut now),
-            Step::Ends => self.end()?,
-        }
-        self.past.push(now);
-        self.begin()
-    }
-
-    /// Those that wait no more are begun: all that have nothing before them that they may not
-    /// overlap with, and no others.
-    fn begin(&mut self) -> Result<(), TestCaseError> {
-        while let Some((number, _)) = self.under_way.next_turn() {
-            let at = usize::try_from(number - self.under_way.first()).unwrap();
-            prop_assert!(self.running[at].waits, "it comes once");
-            (self.running[at].waits, self.running[at].began) = (false, self.past.len());
-        }
-        for at in 0..self.running.len() {
-            let (before, it) = (self.running.range(..at), &self.running[at]);
-            let waits = before.clone().any(|other| {
-                let both_get = (other.what, it.what) == (What::Get, What::Get);
-                other.key == it.key && !both_get && !other.spared
-            });
-            prop_assert!(!self.rules.right_waits || it.waits == (waits || it.spared));
-        }
-        Ok(())
-    }
-
-    fn come(&mut self, key: usize, what: What) {
-        let name = key.to_string();
-        let kind = match what {
-            What::Get => Kind::Get,
-            What::Set => Kind::Set(Bytes::new()),
-            What::Other => Kind::Other,
-        };
-        if let Some(last) = self.running.iter_mut().rfind(|it| it.key == key) {
-            last.spared |= last.waits && (last.what, what) == (What::Set, What::Set);
-        }
-        let (place, waits) = (self.rules.push)(&mut self.under_way, Bytes::from(name), kind);
-        let (alone, began) = (!matches!(place, Overlap::Beside(_)), self.past.len());
-        let (spared, carried) = (false, false);
-        let it = Running { key, what, waits, spared, carried, alone, began, done: None };
-        self.running.push_back(it);
-    }
-
-    fn read(&mut self, which: usize, fails: bool, now: &mut [(State, u64); KEYS]) {
-        let may = |it: &&mut Running| it.done.is_none() && !it.waits;
-        let Some(it) = self.running.get_mut(which).filter(may) else { return };
-        let state = &mut now[it.key];
-        if it.what != What::Get && !fails {
-            *state = (State::Short, self.past.len() as u64);
-        }
-        let done = match *state {
-            _ if fails => (Reply::error("ERR lost"), Seen::Nothing),
-            (_, version) if it.what != What::Get => (bulk(version), Seen::Nothing),
-            (State::Absent, _) => (Reply::Null, Seen::Absent),
-            (State::Short, version) => (bulk(version), Seen::Version(Version::new(version))),
-            (State::Long, version) if it.alone => {
-                (long(version), Seen::Version(Version::new(version)))
-            }
-            (State::Long, _) => (Reply::Null, Seen::Unread),
-        };
-        it.done = Some(done.clone());
-        let first = self.under_way.first();
-        for number in self.under_way.take_carried(first + which as u64) {
-            let it = &mut self.running[usize::try_from(number - first).unwrap()];
-            it.carried = it.done.is_none();
-            it.done.get_or_insert_with(|| done.clone());
-        }
-    }
-
-    fn end(&mut self) -> Result<(), TestCaseError> {
-        let Some(first) = self.running.front_mut() else { return Ok(()) };
-        let Some((mut reply, seen)) = first.done.take() else { return Ok(()) };
-        if (self.rules.finish)(&mut self.under_way, &mut reply, seen) == Verdict::Again {
-            first.alone = true;
-            return Ok(());
-        }
-        let Running { key, what, waits, carried, began, .. } = self.running.pop_front().unwrap();
-        prop_assert!(waits || !carried, "it has been sent, and may take effect at any time");
-        let version = match reply {
-            Reply::Bulk(text) => std::str::from_utf8(&text).unwrap().parse().unwrap(),
-            Reply::Long(long) => long.len(),
-            Reply::Null => 0,
-            _ => return Ok(()),
-        };
-        let ended = self.past.len();
-        self.answered.push(Answered { key, what, carried, began, ended, version });
-        Ok(())
-    }
-
-    /// Whether each answer was true at a moment between a command and its reply, none of which is
-    /// before that of the answer before. Always taking the first such moment finds them if any do.
-    ///
-    /// There are two to each state: that at which it comes up, by the write that is told it, and a
-    /// later one at which it is read. A write that is carried comes before both.
-    fn check(&self, key: usize) -> Result<(), TestCaseError> {
-        let mut moment = 0;
-        for it in self.answered.iter().filter(|it| it.key == key) {
-            let is_told = |at: &usize| self.past[*at][key].1 == it.version;
-            let version = usize::try_from(it.version).unwrap();
-            let found = match it.what {
-                What::Get => (it.began - 1..it.ended)
-                    .filter(is_told)
-                    .map(|at| 2 * at + 1)
-                    .find(|at| *at >= moment),
-                What::Set | What::Other => Some(2 * version - usize::from(it.carried))
-                    .filter(|at| (2 * it.began - 1..2 * it.ended).contains(at) && *at >= moment),
-            };
-            let Some(found) = found else {
-                return Err(TestCaseError::fail(format!("{it:?} after {moment}")));
-            };
-            moment = found;
-        }
-        Ok(())
-    }
-}
-
-proptest! {
-    #[test]
-    fn what_is_told_of_a_key_never_goes_back(steps in vec(step(), 0..120)) {
-        World::play(&steps, RIGHT)?;
-    }
-}
-
-/// Whether worlds are found in which those rules tell something wrong.
-fn is_found(rules: Rules) -> bool {
-    let config = Config { failure_persistence: None, ..Config::default() };
-    let rng = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
-    let mut runner = TestRunner::new_with_rng(config, rng);
-    runner.run(&vec(step(), 0..120), |steps| World::play(&steps, rules)).is_err()
-}
-
-#[test]
-fn wrong_rules_are_found() {
-    assert!(!is_found(RIGHT));
-    let is_found = |finish| is_found(Rules { finish, ..RIGHT });
-    let as_it_was_read = |under_way: &mut UnderWay, reply: &mut Reply, seen| {
-        let seen = if seen == Seen::Unread { seen } else { Seen::Nothing };
-        under_way.finish(reply, seen)
-    };
-    assert!(is_found(as_it_was_read), "GETs that overlap are answered as each was read");
-    let absent_is_oldest = |under_way: &mut UnderWay, reply: &mut Reply, seen| {
-        let seen = if seen == Seen::Absent { Seen::Version(Version::NONE) } else { seen };
-        under_way.finish(reply, seen)
-    };
-    assert!(is_found(absent_is_oldest), "no value is taken for older than any");
-    let absent_is_newest = |under_way: &mut UnderWay, reply: &mut Reply, seen| {
-        let seen = if seen == Seen::Absent { Seen::Version(Version::ABOVE_ALL) } else { seen };
-        under_way.finish(reply, seen)
-    };
-    assert!(is_found(absent_is_newest), "no value is taken for newer than any");
-    let unread_is_absent = |under_way: &mut UnderWay, reply: &mut Reply, seen| {
-        let seen = if seen == Seen::Unread { Seen::Nothing } else { seen };
-        under_way.finish(reply, seen)
-    };
-    assert!(is_found(unread_is_absent), "what was not read is answered");
-}
-
-/// The newest SET of a key of which that is true, if a SET comes.
-fn newest_set(
-    under_way: &UnderWay,
-    key: &Bytes,
-    kind: &Kind,
-    is_it: fn(&UnderWay, &Command) -> bool,
-) -> Option<u64> {
-    let is_set = |kind: &Kind| matches!(kind, Kind::Set(_));
-    let at = under_way.commands.iter().rposition(|it| it.key == key && is_set(&it.kind));
-    let spared = at.filter(|at| is_set(kind) && is_it(under_way, &under_way.commands[*at]))?;
-    Some(under_way.done + spared as u64)
-}
-
-#[test]
-fn wrong_rules_of_what_a_set_carries_are_found() {
-    let is_found = |push| is_found(Rules { push, right_waits: false, ..RIGHT });
-    assert!(!is_found(UnderWay::push));
-    let what_is_on_its_way = |under_way: &mut UnderWay, key: Bytes, kind: Kind| {
-        let place = under_way.place(&key, &kind);
-        let is_last = |_: &UnderWay, it: &Command| it.waiting.is_empty();
-        let spared = newest_set(under_way, &key, &kind, is_last);
-        under_way.push_at(place, spared, key, kind)
-    };
-    assert!(is_found(what_is_on_its_way), "a SET carries one that was sent");
-    let past_gets = |under_way: &mut UnderWay, key: Bytes, kind: Kind| {
-        let place = under_way.place(&key, &kind);
-        let waits =
-            |under_way: &UnderWay, it: &Command| it.after.is_some_and(|it| it >= under_way.done);
-        let spared = newest_set(under_way, &key, &kind, waits);
-        under_way.push_at(place, spared, key, kind)
-    };
-    assert!(is_found(past_gets), "a SET carries one that a GET in between has to see");
 }
