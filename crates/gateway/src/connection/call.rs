@@ -60,7 +60,9 @@ pub(super) enum Stage {
     Asked(KeyedCall, Plan),
     /// A future carries it out.
     Runs,
-    Ended(Completion),
+    /// It was carried out, and these keys are watched from now on; what it is answered with, they
+    /// know who know what overlaps.
+    Ended(Option<Watched>),
 }
 
 /// What is to be done for a command about keys.

@@ -9,7 +9,7 @@ use super::call::{Call, Completion, KeyedCall, Slot, Stage};
 use super::overlap::{Keys, Kind, Overlap, UnderWay, Verdict};
 use crate::Reply;
 use crate::command::{self, Keyed, Run};
-use crate::store::{Incoming, Plan, Settled, can_be_set};
+use crate::store::{Incoming, Plan, Settled, Watched, can_be_set};
 use bytes::Bytes;
 use client::Outcome;
 use futures_util::stream::StreamExt as _;
@@ -57,7 +57,8 @@ impl Connection {
     /// The same of something that has its reply, which comes behind those of what is under way.
     pub(super) fn end_behind(&mut self, call: Call, reply: Reply) {
         self.under_way.push(Keys::new(), Kind::Other);
-        self.add(call, Stage::Ended(reply.into()));
+        let number = self.add(call, Stage::Runs);
+        self.note_end(number, reply.into());
     }
 
     fn add(&mut self, call: Call, stage: Stage) -> u64 {
@@ -92,15 +93,22 @@ impl Connection {
 
     /// A command was carried out, and with it those that it carries.
     fn note_end(&mut self, number: u64, ended: Completion) {
-        let Some(began) = self.slot(number).map(|slot| slot.call.began) else { return };
-        for carried in self.under_way.take_carried(number) {
+        let Completion { reply, sights, watched } = ended;
+        let Some(slot) = self.slot(number) else { return };
+        let began = slot.call.began;
+        slot.stage = Stage::Ended(watched);
+        for carried in self.under_way.end(number, reply, sights) {
             if let Some(slot) = self.slot(carried) {
                 slot.call.began = began;
-                slot.stage = Stage::Ended(ended.reply.clone().into());
+                slot.stage = Stage::Ended(None);
             }
         }
-        if let Some(slot) = self.slot(number) {
-            slot.stage = Stage::Ended(ended);
+    }
+
+    /// Begins what has waited for others and need not any more.
+    fn begin_turns(&mut self) {
+        while let Some((number, known)) = self.under_way.next_turn() {
+            self.begin(number, known);
         }
     }
 
@@ -186,6 +194,7 @@ impl Connection {
             slot.call.args = args.unwrap_or_else(|| mem::take(&mut slot.call.args));
             self.note_end(number, ended);
         }
+        self.begin_turns();
         any |= self.answer();
         if any { Poll::Ready(()) } else { Poll::Pending }
     }
@@ -222,10 +231,13 @@ impl Connection {
         let mut any = false;
         while self.streaming.is_none()
             && let Some(Slot { stage: Stage::Ended(_), .. }) = self.slots.front()
-            && let Some(Slot { call, stage: Stage::Ended(ended) }) = self.slots.pop_front()
+            && let Some(Slot { call, stage: Stage::Ended(watched) }) = self.slots.pop_front()
         {
             any = true;
-            self.finish(call, ended);
+            match self.under_way.answer() {
+                Verdict::Answer(reply) => self.finish(&call, &reply, watched),
+                Verdict::Again => self.read_again(call),
+            }
         }
         if any {
             self.count_calls();
@@ -234,28 +246,26 @@ impl Connection {
         any
     }
 
+    /// The first command, a read, is carried out again.
+    fn read_again(&mut self, call: Call) {
+        let spec = command::numbered().get(call.number);
+        let Some(Run::Keyed(command)) = spec.map(|it| it.run) else { return };
+        self.slots.push_front(Slot { call, stage: Stage::Runs });
+        self.spawn(self.under_way.first(), KeyedCall { command, streams: true }, None);
+    }
+
     /// What was under way first is done.
-    fn finish(&mut self, call: Call, mut ended: Completion) {
-        if self.under_way.finish(&mut ended.reply, &ended.sights) == Verdict::Again {
-            let spec = command::numbered().get(call.number);
-            let Some(Run::Keyed(command)) = spec.map(|it| it.run) else { return };
-            self.slots.push_front(Slot { call, stage: Stage::Runs });
-            let work = KeyedCall { command, streams: true };
-            return self.spawn(self.under_way.first(), work, None);
-        }
-        while let Some((number, known)) = self.under_way.next_turn() {
-            self.begin(number, known);
-        }
+    fn finish(&mut self, call: &Call, reply: &Reply, watched: Option<Watched>) {
         self.alone = false;
         if self.slots.is_empty() && self.slots.capacity() > KEPT_COMMANDS_MAX {
             // What they have grown to is not kept for a client that may never need it again.
             (self.slots, self.planned, self.outcomes) = Default::default();
             self.under_way = UnderWay::default();
         }
-        if let Some(watched) = ended.watched.take() {
+        if let Some(watched) = watched {
             self.watches(watched);
         }
-        self.end_call(&call, &ended.reply);
+        self.end_call(call, reply);
     }
 
     fn slot(&mut self, number: u64) -> Option<&mut Slot> {

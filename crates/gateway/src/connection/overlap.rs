@@ -1,6 +1,7 @@
 //! What a connection has under way, and what may overlap with it: commands about other keys, and
 //! reads of one key with each other. A command that may not overlap with one before is under way
-//! too, but begun when that has been answered; so it holds up nothing but what is about its key.
+//! too, but begun when that has been settled: when it is known what it is answered with, even if
+//! others are to be answered before. So it holds up nothing but what is about its key.
 //!
 //! A GET that waits for a plain SET needs not be carried out: what it may tell at the moment at
 //! which that SET took effect is what was set.
@@ -58,7 +59,7 @@ pub(super) type Keys = SmallVec<[Bytes; 1]>;
 struct Command {
     uses: SmallVec<[Use; 1]>,
     kind: Kind,
-    /// Of how many of its keys others have to be answered before it is begun.
+    /// Of how many of its keys others have to be settled before it is begun.
     waits: usize,
     /// Those that have to be begun after this one, each for every key for which it waits.
     waiting: Vec<u64>,
@@ -66,14 +67,20 @@ struct Command {
     carried: Vec<u64>,
     /// Whether it was run again, after all before it.
     again: bool,
+    /// What came of it, if it was carried out.
+    ended: Option<(Reply, Sights)>,
+    /// Whether that is what it is answered with: nothing need wait for it any more.
+    settled: bool,
 }
 
 /// What a command has to do with one of its keys.
 #[derive(Debug)]
 struct Use {
     key: Bytes,
-    /// The command that has to be answered before this one is begun, because of this key.
+    /// The command that has to be settled before this one is begun, because of this key.
     after: Option<u64>,
+    /// Whether a read of the same key that this one overlaps with is to be settled first.
+    behind: bool,
     /// Which read of the same key was started next, while this one was under way.
     next: Option<Place>,
     /// What the client has been told of the key by reads that this one overlaps with.
@@ -122,11 +129,11 @@ type Spares = fn(&UnderWay, last: u64, number: u64) -> Option<u64>;
 
 const UNDER_WAY: &str = "who names a command knows that it is under way";
 
-/// What becomes of a command that was carried out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What becomes of the first command, which was carried out.
+#[derive(Clone, Debug, PartialEq)]
 pub(super) enum Verdict {
-    /// It is answered with the reply, which may have become another one.
-    Answer,
+    /// It is answered with this, and under way no more.
+    Answer(Reply),
     /// It is a read that has to be run again before anything behind it is answered.
     Again,
 }
@@ -160,6 +167,8 @@ impl UnderWay {
             waiting: Vec::new(),
             carried: Vec::new(),
             again: false,
+            ended: None,
+            settled: false,
         });
         let mut overlap = Overlap::Apart;
         for key in keys {
@@ -194,14 +203,16 @@ impl UnderWay {
             }),
         };
         // What a command does with a key that it names twice it does at once.
-        let after = after.filter(|&it| it >= self.done && it != number);
+        let holds_up = |it: u64| it >= self.done && it != number && !self.at(it).settled;
+        let after = after.filter(|it| holds_up(*it));
+        let behind = matches!(overlap, Overlap::Beside(last) if holds_up(last));
         if let Some(before) = after {
             let waiting = &mut self.command(before).waiting;
             waiting.retain(|it| Some(*it) != spared);
             waiting.push(number);
             self.command(number).waits += 1;
         }
-        self.command(number).uses.push(Use { key, after, next: None, told: None });
+        self.command(number).uses.push(Use { key, after, behind, next: None, told: None });
         overlap
     }
 
@@ -221,35 +232,94 @@ impl UnderWay {
         (both_set && before.waits > 0).then_some(last)
     }
 
-    /// A command was carried out: the SETs that it carries end as it does.
-    pub(super) fn take_carried(&mut self, number: u64) -> Vec<u64> {
-        mem::take(&mut self.command(number).carried)
+    /// A command was carried out, with that reply, which tells this of its keys. The SETs that it
+    /// carries end as it does; those are named.
+    pub(super) fn end(&mut self, number: u64, reply: Reply, sights: Sights) -> Vec<u64> {
+        let carried = mem::take(&mut self.command(number).carried);
+        for number in &carried {
+            let it = self.command(*number);
+            (it.ended, it.settled) = (Some((reply.clone(), Sights::new())), true);
+        }
+        self.command(number).ended = Some((reply, sights));
+        self.settle(number);
+        carried
     }
 
-    /// The first command was carried out, with that reply, which tells this of its keys. If it is
-    /// not to be run again, it is under way no more.
-    pub(super) fn finish(&mut self, reply: &mut Reply, sights: &Sights) -> Verdict {
-        let seen = |index: usize| sights.get(index).copied().unwrap_or(Seen::Nothing);
-        let first = self.commands.front_mut().expect("a command was carried out");
-        let again = first.again;
-        let mut chosen = first.uses.iter().enumerate().map(|(at, it)| it.choose(again, seen(at)));
-        if chosen.any(|choice| choice == Choice::Again) {
-            first.again = true;
-            return Verdict::Again;
+    /// Settles a command, and the reads behind it that were carried out before, as far as can be.
+    fn settle(&mut self, number: u64) {
+        let mut rest: SmallVec<[u64; 4]> = SmallVec::from_slice(&[number]);
+        while let Some(number) = rest.pop() {
+            if !self.settles(number) {
+                continue;
+            }
+            for index in 0..self.at(number).uses.len() {
+                if let Some(next) = self.used(Place { command: number, index }).next {
+                    self.used(next).behind = false;
+                    rest.push(next.command);
+                }
+            }
+            self.let_go(number);
         }
-        for index in 0..first.uses.len() {
-            if let Some(reply) = shown_at(reply, index) {
-                self.tell(again, index, reply, seen(index));
+    }
+
+    /// Settles a command if that can be, and was not before: it was carried out, the reads before
+    /// it that it overlaps with are settled, and it need not be run again.
+    fn settles(&mut self, number: u64) -> bool {
+        let it = self.command(number);
+        if it.settled || it.uses.iter().any(|it| it.behind) {
+            return false;
+        }
+        let Some((mut reply, sights)) = it.ended.take() else { return false };
+        let again = it.again;
+        let seen = |index: usize| sights.get(index).copied().unwrap_or(Seen::Nothing);
+        let mut chosen = it.uses.iter().enumerate().map(|(at, it)| it.choose(again, seen(at)));
+        let settled = chosen.all(|choice| choice != Choice::Again);
+        if settled {
+            for index in 0..self.at(number).uses.len() {
+                if let Some(reply) = shown_at(&mut reply, index) {
+                    self.tell(Place { command: number, index }, again, reply, seen(index));
+                }
             }
         }
-        self.end_first(*reply == Reply::OK);
-        Verdict::Answer
+        let it = self.command(number);
+        (it.ended, it.settled) = (Some((reply, sights)), settled);
+        settled
     }
 
-    /// The client is told of a key of the first command what that has read, or what was told
-    /// before.
-    fn tell(&mut self, again: bool, index: usize, reply: &mut Reply, seen: Seen) {
-        let it = self.used(Place { command: self.done, index });
+    /// What waits for a command that is settled does so no longer.
+    fn let_go(&mut self, number: u64) {
+        let it = self.command(number);
+        let waiting = mem::take(&mut it.waiting);
+        let is_ok = it.ended.as_ref().is_some_and(|(reply, _)| *reply == Reply::OK);
+        let value = match &it.kind {
+            Kind::Set(value) if is_ok => Some(value.clone()),
+            _ => None,
+        };
+        for number in waiting {
+            let it = self.command(number);
+            it.waits -= 1;
+            if it.waits == 0 {
+                self.turns.push_back((number, value.clone()));
+            }
+        }
+    }
+
+    /// The first command, which was carried out, is answered if that may be.
+    pub(super) fn answer(&mut self) -> Verdict {
+        let first = self.commands.front_mut().expect("a command was carried out");
+        if !first.settled {
+            // All before it are answered.
+            (first.again, first.ended) = (true, None);
+            return Verdict::Again;
+        }
+        let ended = first.ended.take();
+        self.forget_first();
+        Verdict::Answer(ended.map_or(Reply::Null, |(reply, _)| reply))
+    }
+
+    /// The client is told of a key of a command what that has read, or what was told before.
+    fn tell(&mut self, place: Place, again: bool, reply: &mut Reply, seen: Seen) {
+        let it = self.used(place);
         let choice = it.choose(again, seen);
         let (mut told, next) = (it.told.take(), it.next);
         if let (Choice::Shown, Some(Shown::Version(_, Some(value)))) = (choice, told.as_deref()) {
@@ -264,22 +334,14 @@ impl UnderWay {
     }
 
     /// The first command is answered.
-    fn end_first(&mut self, is_ok: bool) {
+    fn forget_first(&mut self) {
         let number = self.done;
-        let Some(Command { uses, kind, waiting, .. }) = self.commands.pop_front() else { return };
+        let Some(Command { uses, .. }) = self.commands.pop_front() else { return };
         self.done += 1;
         self.keys -= uses.len();
         for (index, it) in uses.iter().enumerate() {
             if self.last.get(&it.key) == Some(&Place { command: number, index }) {
                 self.last.remove(&it.key);
-            }
-        }
-        let value = if let Kind::Set(value) = kind { Some(value).filter(|_| is_ok) } else { None };
-        for number in waiting {
-            let it = self.command(number);
-            it.waits -= 1;
-            if it.waits == 0 {
-                self.turns.push_back((number, value.clone()));
             }
         }
     }
@@ -319,7 +381,7 @@ impl UnderWay {
 }
 
 impl Command {
-    /// What has to be answered before it is begun; of one about one key.
+    /// What has to be settled before it is begun; of one about one key.
     fn after(&self) -> Option<u64> {
         self.uses.first().and_then(|it| it.after)
     }

@@ -34,12 +34,23 @@ fn gets(count: usize) -> UnderWay {
     under_way
 }
 
-/// What the first is answered with, or `None` if it is run again.
-fn answer(under_way: &mut UnderWay, mut reply: Reply, seen: Seen) -> Option<Reply> {
-    match under_way.finish(&mut reply, &smallvec![seen]) {
-        Verdict::Answer => Some(reply),
+/// The first is carried out: what it is answered with, or `None` if it is run again.
+fn carry_out(under_way: &mut UnderWay, reply: Reply, sights: Sights) -> Option<Reply> {
+    under_way.end(under_way.first(), reply, sights);
+    match under_way.answer() {
+        Verdict::Answer(reply) => Some(reply),
         Verdict::Again => None,
     }
+}
+
+/// The commands whose turn has come.
+fn turns(under_way: &mut UnderWay) -> Vec<u64> {
+    std::iter::from_fn(|| under_way.next_turn()).map(|(number, _)| number).collect()
+}
+
+/// The same of a command about one key.
+fn answer(under_way: &mut UnderWay, reply: Reply, seen: Seen) -> Option<Reply> {
+    carry_out(under_way, reply, smallvec![seen])
 }
 
 #[test]
@@ -75,8 +86,8 @@ fn a_command_about_several_keys_waits_for_the_last_of_each() {
     assert_eq!(under_way.keys(), 13);
     let begun: Vec<Vec<u64>> = (0..8)
         .map(|_| {
-            under_way.finish(&mut Reply::Null, &Sights::new());
-            std::iter::from_fn(|| under_way.next_turn()).map(|(number, _)| number).collect()
+            carry_out(&mut under_way, Reply::Null, Sights::new());
+            turns(&mut under_way)
         })
         .collect();
     assert_eq!(begun, [vec![], vec![2, 4], vec![], vec![], vec![], vec![6], vec![], vec![]]);
@@ -95,11 +106,8 @@ fn of_an_mget_each_value_is_chosen_by_what_was_told_of_its_key() {
     for names in ["ab", "bcb", "c"] {
         under_way.push(keys(names), Kind::Get);
     }
-    let mut told = |versions: &[u64]| {
-        let mut reply = array(versions);
-        assert_eq!(under_way.finish(&mut reply, &seen(versions)), Verdict::Answer);
-        reply
-    };
+    let mut told =
+        |versions: &[u64]| carry_out(&mut under_way, array(versions), seen(versions)).unwrap();
     assert_eq!(told(&[1, 5]), array(&[1, 5]));
     assert_eq!(told(&[4, 7, 4]), array(&[5, 7, 5]), "one that it names twice, in both places");
     assert_eq!(told(&[6]), array(&[7]));
@@ -109,21 +117,57 @@ fn of_an_mget_each_value_is_chosen_by_what_was_told_of_its_key() {
         under_way.push(keys(names), Kind::Get);
     }
     assert_eq!(answer(&mut under_way, bulk(5), Seen::Version(Version::new(5))), Some(bulk(5)));
-    let mut reply = Reply::Array(vec![bulk(1), Reply::Null]);
-    let sights = smallvec![Seen::Version(Version::new(1)), Seen::Absent];
-    assert_eq!(under_way.finish(&mut reply, &sights), Verdict::Again);
-    assert_eq!(under_way.finish(&mut reply, &sights), Verdict::Answer);
+    let reply = Reply::Array(vec![bulk(1), Reply::Null]);
+    let sights: Sights = smallvec![Seen::Version(Version::new(1)), Seen::Absent];
+    assert_eq!(carry_out(&mut under_way, reply.clone(), sights.clone()), None);
+    assert_eq!(carry_out(&mut under_way, reply.clone(), sights), Some(reply));
 }
 
 #[test]
-fn a_command_is_begun_when_the_last_that_it_waits_for_is_answered() {
+fn nothing_waits_for_others_to_be_answered() {
+    let mut under_way = UnderWay::default();
+    for (names, kind) in [("o", Kind::Other), ("k", Kind::Get), ("k", Kind::Get)] {
+        assert!(!under_way.push(keys(names), kind).1);
+    }
+    assert!(under_way.push(keys("k"), Kind::Other).1);
+    let seen = |version| smallvec![Seen::Version(Version::new(version))];
+    under_way.end(2, bulk(5), seen(5));
+    assert!(turns(&mut under_way).is_empty(), "what 2 is answered with depends on 1");
+    under_way.end(1, bulk(7), seen(7));
+    assert_eq!(turns(&mut under_way), [3], "though 0 is not carried out yet");
+    assert!(!under_way.push(keys("o"), Kind::Get).0.eq(&Overlap::Apart));
+    under_way.end(3, Reply::OK, Sights::new());
+    assert!(!under_way.push(keys("k"), Kind::Get).1, "all of its key is settled");
+    under_way.end(0, Reply::OK, Sights::new());
+    assert_eq!(turns(&mut under_way), [4]);
+    let answers: [Verdict; 4] = std::array::from_fn(|_| under_way.answer());
+    let expected = [Reply::OK, bulk(7), bulk(7), Reply::OK];
+    assert_eq!(answers, expected.map(Verdict::Answer));
+}
+
+#[test]
+fn what_has_to_be_run_again_holds_writes_up_until_it_is_settled() {
+    let mut under_way = gets(2);
+    assert!(under_way.push(keys("k"), Kind::Other).1);
+    under_way.end(1, Reply::Null, smallvec![Seen::Absent]);
+    under_way.end(0, bulk(7), smallvec![Seen::Version(Version::new(7))]);
+    assert!(turns(&mut under_way).is_empty());
+    assert_eq!(under_way.answer(), Verdict::Answer(bulk(7)));
+    assert_eq!(under_way.answer(), Verdict::Again);
+    under_way.end(1, bulk(8), smallvec![Seen::Version(Version::new(8))]);
+    assert_eq!(turns(&mut under_way), [2]);
+    assert_eq!(under_way.answer(), Verdict::Answer(bulk(8)));
+}
+
+#[test]
+fn a_command_is_begun_when_the_last_that_it_waits_for_is_settled() {
     let mut under_way = gets(2);
     for kind in [Kind::Other, Kind::Get, Kind::Get] {
         assert!(under_way.push(keys("k"), kind).1);
     }
     let mut begun = || {
-        under_way.finish(&mut Reply::Null, &smallvec![Seen::Absent]);
-        std::iter::from_fn(|| under_way.next_turn()).map(|(number, _)| number).collect()
+        answer(&mut under_way, Reply::Null, Seen::Absent);
+        turns(&mut under_way)
     };
     let steps: [Vec<u64>; 4] = std::array::from_fn(|_| begun());
     assert!(steps[0].is_empty(), "a GET before it is under way");
@@ -136,11 +180,11 @@ fn a_command_is_begun_when_the_last_that_it_waits_for_is_answered() {
 
 #[test]
 fn gets_that_wait_for_a_plain_set_tell_what_it_has_set() {
-    let set_and_get = |kind, mut reply: Reply| {
+    let set_and_get = |kind, reply: Reply| {
         let mut under_way = UnderWay::default();
         assert!(!under_way.push(keys("k"), kind).1);
         assert!(under_way.push(keys("k"), Kind::Get).1);
-        under_way.finish(&mut reply, &Sights::new());
+        under_way.end(0, reply, Sights::new());
         let (number, value) = under_way.next_turn().unwrap();
         assert_eq!(number, 1);
         value
@@ -166,23 +210,21 @@ fn of_sets_that_wait_for_each_other_only_the_last_is_begun() {
     assert_eq!(come("k", Kind::Other), (Overlap::After(6), true));
     assert_eq!(come("k", set("8")), (Overlap::After(7), true), "its reply may say what was there");
     assert_eq!(come("k", set("9")), (Overlap::After(8), true));
-    assert!(under_way.take_carried(2).is_empty());
-    assert_eq!(under_way.take_carried(4), [2, 3]);
-    assert!(under_way.take_carried(6).is_empty());
-    assert_eq!(under_way.take_carried(9), [8]);
-    let mut begun = || {
-        let mut reply = Reply::OK;
-        under_way.finish(&mut reply, &Sights::new());
-        std::iter::from_fn(|| under_way.next_turn()).collect()
+    let mut end = |number| {
+        let carried = under_way.end(number, Reply::OK, Sights::new());
+        (carried, std::iter::from_fn(|| under_way.next_turn()).collect::<Vec<Turn>>())
     };
-    let steps: [Vec<Turn>; 9] = std::array::from_fn(|_| begun());
-    assert_eq!(steps[0], [(4, Some(key("0")))]);
-    assert!(steps[1].is_empty() && steps[2].is_empty() && steps[3].is_empty());
-    assert_eq!(steps[4], [(5, Some(key("4")))], "what it tells is what the last of them has set");
-    assert_eq!(steps[5], [(6, None)]);
-    assert_eq!(steps[6], [(7, Some(key("6")))]);
-    assert_eq!(steps[7], [(9, None)]);
-    assert!(steps[8].is_empty());
+    assert_eq!(end(0), (vec![], vec![(4, Some(key("0")))]));
+    assert_eq!(end(1), (vec![], vec![]));
+    let told = (5, Some(key("4")));
+    assert_eq!(end(4), (vec![2, 3], vec![told]), "it tells what the last of them has set");
+    assert_eq!(end(5), (vec![], vec![(6, None)]));
+    assert_eq!(end(6), (vec![], vec![(7, Some(key("6")))]));
+    assert_eq!(end(7), (vec![], vec![(9, None)]));
+    assert_eq!(end(9), (vec![8], vec![]));
+    for _ in 0..10 {
+        assert_eq!(under_way.answer(), Verdict::Answer(Reply::OK));
+    }
 }
 
 #[test]

@@ -70,7 +70,8 @@ struct Running {
     began: usize,
     /// What became of its first keys.
     parts: Vec<(Reply, Seen)>,
-    done: Option<(Reply, Sights)>,
+    /// Whether it was carried out.
+    done: bool,
 }
 
 impl Running {
@@ -133,13 +134,13 @@ struct Answered {
 #[derive(Clone, Copy)]
 struct Rules {
     push: fn(&mut UnderWay, Keys, Kind) -> (Overlap, bool),
-    finish: fn(&mut UnderWay, &mut Reply, &Sights) -> Verdict,
+    end: fn(&mut UnderWay, u64, Reply, Sights) -> Vec<u64>,
     /// Whether commands wait for those that they should wait for, and no others.
     right_waits: bool,
 }
 
 /// As they are.
-const RIGHT: Rules = Rules { push: UnderWay::push, finish: UnderWay::finish, right_waits: true };
+const RIGHT: Rules = Rules { push: UnderWay::push, end: UnderWay::end, right_waits: true };
 
 struct World {
     under_way: UnderWay,
@@ -183,8 +184,8 @@ impl World {
         self.begin()
     }
 
-    /// Those that wait no more are begun: all that have nothing before them that they may not
-    /// overlap with, and no others.
+    /// Those that wait no more are begun: none that has something before it that it may not
+    /// overlap with and that was not carried out, and all before which all that is answered.
     fn begin(&mut self) -> Result<(), TestCaseError> {
         while let Some((number, _)) = self.under_way.next_turn() {
             let at = usize::try_from(number - self.under_way.first()).unwrap();
@@ -193,10 +194,12 @@ impl World {
         }
         for at in 0..self.running.len() {
             let (before, it) = (self.running.range(..at), &self.running[at]);
-            let waits = before.clone().any(|other| {
+            let mut apart = before.filter(|other| {
                 other.shares_a_key(it) && !(other.reads() && it.reads()) && !other.spared
             });
-            prop_assert!(!self.rules.right_waits || it.waits == (waits || it.spared));
+            let may_wait = apart.clone().next().is_some() || it.spared;
+            let has_to = apart.any(|other| !other.done);
+            prop_assert!(!self.rules.right_waits || (has_to..=may_wait).contains(&it.waits));
         }
         Ok(())
     }
@@ -221,36 +224,40 @@ impl World {
             alone: !matches!(place, Overlap::Beside(_)),
             began: self.past.len(),
             parts: Vec::new(),
-            done: None,
+            done: false,
         });
     }
 
     fn read(&mut self, which: usize, fails: bool, now: &mut [(State, u64); KEYS]) {
-        let may = |it: &&mut Running| it.done.is_none() && !it.waits;
+        let may = |it: &&mut Running| !it.done && !it.waits;
         let Some(it) = self.running.get_mut(which).filter(may) else { return };
-        let done = if fails {
+        let (reply, sights) = if fails {
+            it.parts.clear();
             (Reply::error("ERR lost"), Sights::new())
         } else {
             let state = &mut now[it.next_key()];
             let Some(done) = it.go_on(state, self.past.len() as u64) else { return };
             done
         };
-        it.done = Some(done.clone());
+        it.done = true;
         let first = self.under_way.first();
-        for number in self.under_way.take_carried(first + which as u64) {
+        let number = first + which as u64;
+        for number in (self.rules.end)(&mut self.under_way, number, reply, sights) {
             let it = &mut self.running[usize::try_from(number - first).unwrap()];
-            it.carried = it.done.is_none();
-            it.done.get_or_insert_with(|| done.clone());
+            it.carried = !it.done;
+            it.done = true;
         }
     }
 
     fn end(&mut self) -> Result<(), TestCaseError> {
         let Some(first) = self.running.front_mut() else { return Ok(()) };
-        let Some((mut reply, sights)) = first.done.take() else { return Ok(()) };
-        if (self.rules.finish)(&mut self.under_way, &mut reply, &sights) == Verdict::Again {
-            first.alone = true;
+        if !first.done {
             return Ok(());
         }
+        let Verdict::Answer(reply) = self.under_way.answer() else {
+            (first.alone, first.done) = (true, false);
+            return Ok(());
+        };
         let Running { keys, what, waits, carried, began, .. } = self.running.pop_front().unwrap();
         prop_assert!(waits || !carried, "it has been sent, and may take effect at any time");
         let replies = if let Reply::Array(replies) = reply { replies } else { vec![reply] };
@@ -317,28 +324,33 @@ fn with(seen: &Sights, that: Seen, other: Seen) -> Sights {
 #[test]
 fn wrong_rules_are_found() {
     assert!(!is_found(RIGHT));
-    let is_found = |finish| is_found(Rules { finish, ..RIGHT });
-    let as_it_was_read = |under_way: &mut UnderWay, reply: &mut Reply, seen: &Sights| {
+    let is_found = |end| is_found(Rules { end, ..RIGHT });
+    let as_it_was_read = |under_way: &mut UnderWay, number, reply, seen: Sights| {
         let nothing = |seen| if seen == Seen::Unread { seen } else { Seen::Nothing };
-        under_way.finish(reply, &seen.iter().copied().map(nothing).collect())
+        under_way.end(number, reply, seen.into_iter().map(nothing).collect())
     };
     assert!(is_found(as_it_was_read), "GETs that overlap are answered as each was read");
-    let absent_is_oldest = |under_way: &mut UnderWay, reply: &mut Reply, seen: &Sights| {
-        under_way.finish(reply, &with(seen, Seen::Absent, Seen::Version(Version::NONE)))
+    let absent_is_oldest = |under_way: &mut UnderWay, number, reply, seen: Sights| {
+        under_way.end(number, reply, with(&seen, Seen::Absent, Seen::Version(Version::NONE)))
     };
     assert!(is_found(absent_is_oldest), "no value is taken for older than any");
-    let absent_is_newest = |under_way: &mut UnderWay, reply: &mut Reply, seen: &Sights| {
-        under_way.finish(reply, &with(seen, Seen::Absent, Seen::Version(Version::ABOVE_ALL)))
+    let absent_is_newest = |under_way: &mut UnderWay, number, reply, seen: Sights| {
+        under_way.end(number, reply, with(&seen, Seen::Absent, Seen::Version(Version::ABOVE_ALL)))
     };
     assert!(is_found(absent_is_newest), "no value is taken for newer than any");
-    let unread_is_absent = |under_way: &mut UnderWay, reply: &mut Reply, seen: &Sights| {
-        under_way.finish(reply, &with(seen, Seen::Unread, Seen::Nothing))
+    let unread_is_absent = |under_way: &mut UnderWay, number, reply, seen: Sights| {
+        under_way.end(number, reply, with(&seen, Seen::Unread, Seen::Nothing))
     };
     assert!(is_found(unread_is_absent), "what was not read is answered");
-    let only_the_first = |under_way: &mut UnderWay, reply: &mut Reply, seen: &Sights| {
-        under_way.finish(reply, &seen.iter().copied().take(1).collect())
+    let only_the_first = |under_way: &mut UnderWay, number, reply, seen: Sights| {
+        under_way.end(number, reply, seen.into_iter().take(1).collect())
     };
     assert!(is_found(only_the_first), "of an MGET's keys one is looked at");
+    let at_once = |under_way: &mut UnderWay, number, reply, seen: Sights| {
+        under_way.command(number).uses.iter_mut().for_each(|it| it.behind = false);
+        under_way.end(number, reply, seen)
+    };
+    assert!(is_found(at_once), "a read is settled before one that it overlaps with");
 }
 
 /// The newest SET of a key of which that is true, if a SET comes.
