@@ -2,13 +2,16 @@
 //!
 //! Receive a batch, hand it to the machine, flush, send what it says. The thread waits (in one
 //! system call, for datagrams, commands and the machine's next timer alike) only after the socket
-//! was found empty, or had a single datagram; under load it never does.
+//! was found empty, or had a single datagram; under load it never does. Where it has too little of
+//! a processor it [pauses](pace) before it waits.
 
 mod gate;
+mod pace;
 #[cfg(test)]
 mod tests;
 
 pub(crate) use gate::Gate;
+pub(crate) use pace::thread_busy;
 
 use crate::clock::Clock;
 use crate::fatal;
@@ -19,6 +22,8 @@ use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token, Waker};
 use nix::sys::time::TimeSpec;
 use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
+use nix::time::{ClockId as WaitClock, ClockNanosleepFlags, clock_nanosleep};
+use pace::Pace;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 use std::sync::Arc;
@@ -115,7 +120,8 @@ pub(crate) fn spawn<D: Driven>(
     let title = name.to_owned();
     let thread = Builder::new().name(name.to_owned()).spawn(move || {
         let _guard = fatal::EndOnPanic;
-        let machine = make(clock.now(), waker);
+        let now = clock.now();
+        let (machine, pace) = (make(now, waker), Pace::new(now, thread_busy()));
         let inbound = Inbound::new(socket.family());
         let outbound = Outbound::new(socket.family());
         let events = Events::with_capacity(EVENTS_MAX);
@@ -131,6 +137,8 @@ pub(crate) fn spawn<D: Driven>(
             inbound,
             outbound,
             machine,
+            pace,
+            waits_since: None,
         };
         if let Err(why) = event_loop.run() {
             fatal::end(&title, &why);
@@ -165,6 +173,9 @@ struct EventLoop<D: Driven> {
     inbound: Inbound,
     outbound: Outbound,
     machine: D,
+    pace: Pace,
+    /// When it began to wait for what is looked at now.
+    waits_since: Option<Instant>,
 }
 
 impl<D: Driven> EventLoop<D> {
@@ -177,6 +188,10 @@ impl<D: Driven> EventLoop<D> {
             // against its lease, and a process that was stopped here for a while must not serve
             // what came meanwhile as if no time had passed.
             let now = self.clock.now();
+            self.pace.note_round(received);
+            if let Some(since) = self.waits_since.take() {
+                self.pace.note_waited(now.since(since));
+            }
             let ended = self.machine.take_ended(now)?;
             let commands = self.take_mail(now);
             self.open_batch();
@@ -249,7 +264,17 @@ impl<D: Driven> EventLoop<D> {
     }
 
     fn wait(&mut self) -> Result<(), String> {
-        let now = self.clock.now();
+        let mut now = self.clock.now();
+        self.waits_since = Some(now);
+        let pause = self.pace.pause(now, thread_busy);
+        if !pause.is_zero() {
+            let due = self.machine.poll_timeout().map_or(pause, |at| at.since(now));
+            let pause = TimeSpec::from_duration(pause.min(due));
+            // One that a signal has ended has been long enough.
+            let flags = ClockNanosleepFlags::empty();
+            let _ = clock_nanosleep(WaitClock::CLOCK_MONOTONIC, flags, &pause);
+            now = self.clock.now();
+        }
         let timeout = match self.machine.poll_timeout().map(|at| (at, at.since(now))) {
             Some((at, wait)) if !wait.is_zero() && wait < ALARM_MAX => {
                 let set = self.alarm.set(at, wait);
