@@ -121,7 +121,7 @@ pub(crate) fn spawn<D: Driven>(
     let thread = Builder::new().name(name.to_owned()).spawn(move || {
         let _guard = fatal::EndOnPanic;
         let now = clock.now();
-        let (machine, pace) = (make(now, waker), Pace::new(now, thread_busy()));
+        let (machine, pace) = (make(now, waker), Pace::new(now));
         let inbound = Inbound::new(socket.family());
         let outbound = Outbound::new(socket.family());
         let events = Events::with_capacity(EVENTS_MAX);
@@ -138,7 +138,6 @@ pub(crate) fn spawn<D: Driven>(
             outbound,
             machine,
             pace,
-            waits_since: None,
         };
         if let Err(why) = event_loop.run() {
             fatal::end(&title, &why);
@@ -174,8 +173,6 @@ struct EventLoop<D: Driven> {
     outbound: Outbound,
     machine: D,
     pace: Pace,
-    /// When it began to wait for what is looked at now.
-    waits_since: Option<Instant>,
 }
 
 impl<D: Driven> EventLoop<D> {
@@ -189,9 +186,6 @@ impl<D: Driven> EventLoop<D> {
             // what came meanwhile as if no time had passed.
             let now = self.clock.now();
             self.pace.note_round(received);
-            if let Some(since) = self.waits_since.take() {
-                self.pace.note_waited(now.since(since));
-            }
             let ended = self.machine.take_ended(now)?;
             let commands = self.take_mail(now);
             self.open_batch();
@@ -265,8 +259,7 @@ impl<D: Driven> EventLoop<D> {
 
     fn wait(&mut self) -> Result<(), String> {
         let mut now = self.clock.now();
-        self.waits_since = Some(now);
-        let pause = self.pace.pause(now, thread_busy);
+        let pause = self.pace.pause(now);
         if !pause.is_zero() {
             let due = self.machine.poll_timeout().map_or(pause, |at| at.since(now));
             let pause = TimeSpec::from_duration(pause.min(due));

@@ -8,23 +8,30 @@
 use machine::Instant;
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike as _;
+use std::fs::File;
+use std::os::unix::fs::FileExt as _;
 use std::time::Duration;
 
 /// Decides before each wait how long to pause.
 #[derive(Debug)]
 pub(super) struct Pace {
-    /// What was counted, from when on.
-    since: Instant,
-    /// Processor time that the thread had used by then.
-    busy: Duration,
-    /// How long it had nothing to do.
-    waited: Duration,
-    /// How often it has found datagrams, and how many.
-    rounds: u64,
-    datagrams: u64,
+    /// Where the kernel says how long the thread was kept off; `None` if it does not.
+    told: Option<File>,
+    window: Window,
     pause: Duration,
     /// For so many windows more it does not pause.
     rests: u32,
+}
+
+/// What was counted since then.
+#[derive(Clone, Copy, Debug)]
+struct Window {
+    since: Instant,
+    /// How long the thread had been kept off by then.
+    kept_off: Duration,
+    /// How often it has found datagrams, and how many.
+    rounds: u64,
+    datagrams: u64,
 }
 
 /// How often it is decided.
@@ -49,35 +56,36 @@ const FOUND_MIN: u64 = 4;
 const RESTS: u32 = 10;
 
 impl Pace {
-    /// Of a thread that has used so much processor time.
-    pub(super) fn new(now: Instant, busy: Duration) -> Self {
-        let (waited, pause) = (Duration::ZERO, Duration::ZERO);
-        Self { since: now, busy, waited, rounds: 0, datagrams: 0, pause, rests: 0 }
+    /// Of the thread that calls this.
+    pub(super) fn new(now: Instant) -> Self {
+        let told = File::open("/proc/thread-self/schedstat").ok();
+        let kept_off = told.as_ref().and_then(kept_off).unwrap_or_default();
+        let window = Window { since: now, kept_off, rounds: 0, datagrams: 0 };
+        Self { told, window, pause: Duration::ZERO, rests: 0 }
     }
 
     /// It has gone around once and found so many datagrams.
     pub(super) fn note_round(&mut self, datagrams: usize) {
-        self.rounds += u64::from(datagrams > 0);
-        self.datagrams += datagrams as u64;
+        self.window.rounds += u64::from(datagrams > 0);
+        self.window.datagrams += datagrams as u64;
     }
 
-    /// It had nothing to do, or has paused, for so long.
-    pub(super) fn note_waited(&mut self, waited: Duration) {
-        self.waited += waited;
-    }
-
-    /// How long to pause before the next wait. `busy` is asked now and then for the processor time
-    /// that the thread has used.
-    pub(super) fn pause(&mut self, now: Instant, busy: impl FnOnce() -> Duration) -> Duration {
-        let took = now.since(self.since);
-        if took >= WINDOW {
-            let busy = busy();
-            let kept_off = took.saturating_sub(self.waited + busy.saturating_sub(self.busy));
-            let pays = self.datagrams >= self.rounds * FOUND_MIN;
-            let (pause, rests) = self.decide(kept_off >= took / KEPT_OFF_PART, pays);
-            *self = Self { pause, rests, ..Self::new(now, busy) };
+    /// How long to pause before the next wait.
+    pub(super) fn pause(&mut self, now: Instant) -> Duration {
+        if now.since(self.window.since) >= WINDOW
+            && let Some(kept_off) = self.told.as_ref().and_then(kept_off)
+        {
+            self.end_window(now, kept_off);
         }
         self.pause
+    }
+
+    /// Decides by what was counted; so long has the thread been kept off in all its time.
+    fn end_window(&mut self, now: Instant, kept_off: Duration) {
+        let Window { since, kept_off: before, rounds, datagrams } = self.window;
+        let is_kept_off = kept_off.saturating_sub(before) >= now.since(since) / KEPT_OFF_PART;
+        (self.pause, self.rests) = self.decide(is_kept_off, datagrams >= rounds * FOUND_MIN);
+        self.window = Window { since: now, kept_off, rounds: 0, datagrams: 0 };
     }
 
     /// How long to pause from now on, and for how many windows not to.
@@ -106,59 +114,68 @@ pub(crate) fn thread_busy() -> Duration {
     Duration::from_micros(u64::try_from(used).unwrap_or(0))
 }
 
+/// How long a thread could have run and was not let: the second number that the kernel tells, in
+/// nanoseconds.
+fn kept_off(told: &File) -> Option<Duration> {
+    let mut text = [0; 64];
+    let len = told.read_at(&mut text, 0).ok()?;
+    let mut numbers = std::str::from_utf8(text.get(..len)?).ok()?.split_whitespace();
+    Some(Duration::from_nanos(numbers.nth(1)?.parse().ok()?))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// A thread of whose time this part is work, this part waiting, and that is kept off for the
-    /// rest.
     struct Thread {
         pace: Pace,
         now: Instant,
-        busy: Duration,
+        kept_off: Duration,
     }
 
     impl Thread {
         fn new() -> Self {
             let now = Instant::from_unix_ms(1_000_000);
-            Self { pace: Pace::new(now, Duration::ZERO), now, busy: Duration::ZERO }
+            let mut pace = Pace::new(now);
+            pace.window.kept_off = Duration::ZERO;
+            Self { pace, now, kept_off: Duration::ZERO }
         }
 
-        /// The pause in microseconds after a window of 100 rounds with so many datagrams each.
-        fn window(&mut self, [busy_ms, waited_ms]: [u64; 2], datagrams: usize) -> u128 {
+        /// The pause in microseconds after a window of 100 rounds with so many datagrams each, of
+        /// whose 100 ms it was kept off for some.
+        fn window(&mut self, kept_off_ms: u64, datagrams: usize) -> u128 {
             for _ in 0..100 {
                 self.pace.note_round(datagrams);
+                self.pace.note_round(0);
             }
-            self.pace.note_waited(Duration::from_millis(waited_ms));
-            self.busy += Duration::from_millis(busy_ms);
+            self.kept_off += Duration::from_millis(kept_off_ms);
             self.now = self.now + WINDOW;
-            self.pace.pause(self.now, || self.busy).as_micros()
+            self.pace.end_window(self.now, self.kept_off);
+            self.pace.pause.as_micros()
         }
     }
 
-    const LIMITED: [u64; 2] = [30, 10];
-
     #[test]
-    fn who_is_not_kept_from_its_processor_never_pauses() {
+    fn who_is_hardly_kept_from_its_processor_never_pauses() {
         let mut thread = Thread::new();
-        for part in [[100, 0], [0, 100], [40, 40], [50, 26]] {
-            assert_eq!([1, 100].map(|datagrams| thread.window(part, datagrams)), [0, 0]);
+        for kept_off in [0, 10, 24] {
+            assert_eq!([1, 100].map(|datagrams| thread.window(kept_off, datagrams)), [0, 0]);
         }
     }
 
     #[test]
     fn who_is_pauses_longer_until_it_is_not() {
         let mut thread = Thread::new();
-        let pauses: [u128; 5] = std::array::from_fn(|_| thread.window(LIMITED, 8));
+        let pauses: [u128; 5] = std::array::from_fn(|_| thread.window(60, 8));
         assert_eq!(pauses, [125, 250, 500, 1_000, 1_000]);
-        let pauses: [u128; 5] = std::array::from_fn(|_| thread.window([30, 60], 8));
+        let pauses: [u128; 5] = std::array::from_fn(|_| thread.window(10, 8));
         assert_eq!(pauses, [500, 250, 125, 0, 0]);
     }
 
     #[test]
     fn pauses_that_find_no_more_are_given_up_for_a_second() {
         let mut thread = Thread::new();
-        let pauses: [u128; 14] = std::array::from_fn(|_| thread.window(LIMITED, 1));
+        let pauses: [u128; 14] = std::array::from_fn(|_| thread.window(60, 1));
         assert_eq!(pauses[..2], [125, 0]);
         assert_eq!(pauses[2..12], [0; 10]);
         assert_eq!(pauses[12..], [125, 0]);
@@ -167,18 +184,24 @@ mod tests {
     #[test]
     fn it_is_decided_once_in_a_window() {
         let mut thread = Thread::new();
-        thread.now = thread.now + WINDOW / 2;
-        let pause = thread.pace.pause(thread.now, || panic!("it is not asked"));
-        assert_eq!(pause, Duration::ZERO);
+        thread.pace.note_round(1);
+        thread.pace.pause(thread.now + WINDOW / 2);
+        assert_eq!(thread.pace.window.rounds, 1);
+        thread.pace.pause(thread.now + WINDOW);
+        let counts = thread.pace.told.is_some();
+        assert_eq!(thread.pace.window.rounds, u64::from(!counts), "where the kernel tells");
     }
 
     #[test]
-    fn a_thread_knows_how_much_it_has_worked() {
-        let before = thread_busy();
+    fn the_kernel_tells_how_long_a_thread_was_kept_off() {
+        let told = File::open("/proc/thread-self/schedstat").unwrap();
+        let before = kept_off(&told).unwrap();
+        let busy = thread_busy();
+        // Others of this process want the processor as well.
         let mut sum = 0_u64;
-        while thread_busy() < before + Duration::from_millis(2) {
+        while thread_busy() < busy + Duration::from_millis(2) {
             sum = std::hint::black_box(sum.wrapping_add(1));
         }
-        assert!(sum > 0);
+        assert!(kept_off(&told).unwrap() >= before && sum > 0);
     }
 }
