@@ -44,7 +44,7 @@ use event::Event;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 use held::{UNDER_WAY_BYTES_MAX, give_back, held_by};
-use overlap::{Keys, UnderWay};
+use overlap::{NamedKeys, UnderWay};
 use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -283,7 +283,7 @@ impl Connection {
         }
         let args = self.wait_to_guess(found, args)?;
         let overlaps = self.overlaps(found, &args);
-        let keys = if overlaps { keys_of(found, &args) } else { Keys::new() };
+        let keys = if overlaps { keys_of(found, &args) } else { NamedKeys::new() };
         let args = self.queue(found, args)?;
         let number = u32::try_from(found.number).unwrap_or(u32::MAX);
         self.peer.entry.command.store(number, Ordering::Relaxed);
@@ -439,6 +439,6 @@ impl Connection {
 }
 
 /// The keys of a command, in their order.
-fn keys_of(found: Found, args: &[Bytes]) -> Keys {
+fn keys_of(found: Found, args: &[Bytes]) -> NamedKeys {
     found.spec.key_positions(args).filter_map(|at| args.get(at).cloned()).collect()
 }

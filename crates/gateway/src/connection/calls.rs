@@ -6,7 +6,7 @@
 
 use super::Connection;
 use super::call::{Call, Completion, KeyedCall, Slot, Stage};
-use super::overlap::{Keys, Kind, Overlap, UnderWay, Verdict};
+use super::overlap::{Kind, NamedKeys, Overlap, UnderWay, Verdict};
 use crate::Reply;
 use crate::command::{self, Keyed, Run};
 use crate::store::{Incoming, Plan, Settled, Watched, can_be_set};
@@ -24,7 +24,7 @@ const KEPT_COMMANDS_MAX: usize = 16;
 
 impl Connection {
     /// A command about keys is under way from now on: about these, or alone if there are none.
-    pub(super) fn start_keyed(&mut self, command: Keyed, keys: Keys, call: Call) {
+    pub(super) fn start_keyed(&mut self, command: Keyed, keys: NamedKeys, call: Call) {
         self.alone = keys.is_empty();
         let kind = match (command, call.args.as_slice()) {
             (Keyed::Get | Keyed::MGet, _) => Kind::Get,
@@ -49,14 +49,14 @@ impl Connection {
         run: impl Future<Output = Completion> + Send + 'static,
     ) {
         self.alone = true;
-        self.under_way.push(Keys::new(), Kind::Other);
+        self.under_way.push(NamedKeys::new(), Kind::Other);
         let number = self.add(call, Stage::Runs);
         self.running.push(Box::pin(async move { (number, None, run.await) }));
     }
 
     /// The same of something that has its reply, which comes behind those of what is under way.
     pub(super) fn end_behind(&mut self, call: Call, reply: Reply) {
-        self.under_way.push(Keys::new(), Kind::Other);
+        self.under_way.push(NamedKeys::new(), Kind::Other);
         let number = self.add(call, Stage::Runs);
         self.note_end(number, reply.into());
     }

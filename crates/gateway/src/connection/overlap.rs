@@ -41,7 +41,7 @@ pub(super) struct UnderWay {
     /// How many were under way before the first of them.
     done: u64,
     /// Of each key the command that was started last.
-    last: HashMap<Bytes, Place>,
+    last: HashMap<Bytes, UsePlace>,
     /// Keys of them all, those of one command that are alike as often as it names them.
     keys: usize,
     /// Those whose turn has come and that were not begun yet.
@@ -53,7 +53,7 @@ pub(super) struct UnderWay {
 pub(super) type Turn = (u64, Option<Bytes>);
 
 /// The keys of a command, in their order; none if it overlaps with nothing.
-pub(super) type Keys = SmallVec<[Bytes; 1]>;
+pub(super) type NamedKeys = SmallVec<[Bytes; 1]>;
 
 #[derive(Debug)]
 struct Command {
@@ -82,14 +82,14 @@ struct Use {
     /// Whether a read of the same key that this one overlaps with is to be settled first.
     behind: bool,
     /// Which read of the same key was started next, while this one was under way.
-    next: Option<Place>,
+    next: Option<UsePlace>,
     /// What the client has been told of the key by reads that this one overlaps with.
     told: Option<Box<Shown>>,
 }
 
 /// One of the keys of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Place {
+struct UsePlace {
     command: u64,
     index: usize,
 }
@@ -152,12 +152,12 @@ enum Choice {
 impl UnderWay {
     /// A command is under way from now on. Returns its place among those of its last key, and
     /// whether it has to wait for its [turn](Self::next_turn) before it is begun.
-    pub(super) fn push(&mut self, keys: Keys, kind: Kind) -> (Overlap, bool) {
+    pub(super) fn push(&mut self, keys: NamedKeys, kind: Kind) -> (Overlap, bool) {
         self.push_by(keys, kind, Self::spared)
     }
 
     /// The same; which SET it spares that comes right before it, the rule says.
-    fn push_by(&mut self, keys: Keys, kind: Kind, spared: Spares) -> (Overlap, bool) {
+    fn push_by(&mut self, keys: NamedKeys, kind: Kind, spared: Spares) -> (Overlap, bool) {
         let number = self.done + self.commands.len() as u64;
         self.keys += keys.len();
         self.commands.push_back(Command {
@@ -179,7 +179,7 @@ impl UnderWay {
 
     /// The last command has to do with that key, too.
     fn use_key(&mut self, number: u64, key: Bytes, spared: Spares) -> Overlap {
-        let place = Place { command: number, index: self.at(number).uses.len() };
+        let place = UsePlace { command: number, index: self.at(number).uses.len() };
         let last = self.last.insert(key.clone(), place);
         let overlap = last.map_or(Overlap::Apart, |last| self.overlap(number, last.command));
         let spared = match overlap {
@@ -253,7 +253,7 @@ impl UnderWay {
                 continue;
             }
             for index in 0..self.at(number).uses.len() {
-                if let Some(next) = self.used(Place { command: number, index }).next {
+                if let Some(next) = self.used(UsePlace { command: number, index }).next {
                     self.used(next).behind = false;
                     rest.push(next.command);
                 }
@@ -277,7 +277,7 @@ impl UnderWay {
         if settled {
             for index in 0..self.at(number).uses.len() {
                 if let Some(reply) = shown_at(&mut reply, index) {
-                    self.tell(Place { command: number, index }, again, reply, seen(index));
+                    self.tell(UsePlace { command: number, index }, again, reply, seen(index));
                 }
             }
         }
@@ -318,7 +318,7 @@ impl UnderWay {
     }
 
     /// The client is told of a key of a command what that has read, or what was told before.
-    fn tell(&mut self, place: Place, again: bool, reply: &mut Reply, seen: Seen) {
+    fn tell(&mut self, place: UsePlace, again: bool, reply: &mut Reply, seen: Seen) {
         let it = self.used(place);
         let choice = it.choose(again, seen);
         let (mut told, next) = (it.told.take(), it.next);
@@ -340,7 +340,7 @@ impl UnderWay {
         self.done += 1;
         self.keys -= uses.len();
         for (index, it) in uses.iter().enumerate() {
-            if self.last.get(&it.key) == Some(&Place { command: number, index }) {
+            if self.last.get(&it.key) == Some(&UsePlace { command: number, index }) {
                 self.last.remove(&it.key);
             }
         }
@@ -375,7 +375,7 @@ impl UnderWay {
         index.expect(UNDER_WAY)
     }
 
-    fn used(&mut self, Place { command, index }: Place) -> &mut Use {
+    fn used(&mut self, UsePlace { command, index }: UsePlace) -> &mut Use {
         self.command(command).uses.get_mut(index).expect("it has as many keys")
     }
 }

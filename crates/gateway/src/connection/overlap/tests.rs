@@ -12,7 +12,7 @@ fn key(name: &str) -> Bytes {
 }
 
 /// The keys of these names, a character each.
-fn keys(names: &str) -> Keys {
+fn keys(names: &str) -> NamedKeys {
     names.chars().map(|name| key(&name.to_string())).collect()
 }
 

@@ -133,7 +133,7 @@ struct Answered {
 /// The rules that a world goes by.
 #[derive(Clone, Copy)]
 struct Rules {
-    push: fn(&mut UnderWay, Keys, Kind) -> (Overlap, bool),
+    push: fn(&mut UnderWay, NamedKeys, Kind) -> (Overlap, bool),
     end: fn(&mut UnderWay, u64, Reply, Sights) -> Vec<u64>,
     /// Whether commands wait for those that they should wait for, and no others.
     right_waits: bool,
@@ -376,13 +376,13 @@ fn newest_set(
 fn wrong_rules_of_what_a_set_carries_are_found() {
     let is_found = |push| is_found(Rules { push, right_waits: false, ..RIGHT });
     assert!(!is_found(UnderWay::push));
-    let what_is_on_its_way = |under_way: &mut UnderWay, keys: Keys, kind: Kind| {
+    let what_is_on_its_way = |under_way: &mut UnderWay, keys: NamedKeys, kind: Kind| {
         under_way.push_by(keys, kind, |under_way, _, number| {
             newest_set(under_way, number, |_, it| it.waiting.is_empty())
         })
     };
     assert!(is_found(what_is_on_its_way), "a SET carries one that was sent");
-    let past_gets = |under_way: &mut UnderWay, keys: Keys, kind: Kind| {
+    let past_gets = |under_way: &mut UnderWay, keys: NamedKeys, kind: Kind| {
         under_way.push_by(keys, kind, |under_way, _, number| {
             newest_set(under_way, number, |_, it| it.waits > 0)
         })
