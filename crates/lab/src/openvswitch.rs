@@ -9,6 +9,7 @@ use anyhow::{Context, Result, bail};
 use std::fmt::Write as _;
 use std::fs;
 use std::net::IpAddr;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -128,7 +129,8 @@ impl OpenVSwitch {
         let socket = self.socket();
         let there = (0..START_WAIT.as_millis() / LOOK_INTERVAL.as_millis()).any(|_| {
             pause(LOOK_INTERVAL);
-            Path::new(&socket).exists()
+            // It is there before anybody listens at it.
+            UnixStream::connect(&socket).is_ok()
         });
         if !there {
             bail!("ovsdb-server does not start");

@@ -11,7 +11,6 @@ mod tests {
     use std::io::{ErrorKind, Read as _, Write as _};
     use std::net::Ipv6Addr;
     use std::os::unix::net::UnixStream;
-    use std::path::Path;
     use std::process::{Child, Command, Stdio};
     use std::thread;
     use std::time::Duration;
@@ -37,11 +36,11 @@ mod tests {
             ovs.run("ovsdb-tool", &["create", &file, schema]);
             let remote = format!("--remote=punix:{}", ovs.path("db.sock"));
             ovs.spawn("ovsdb-server", &[&file, &remote]);
-            ovs.appears("db.sock");
+            ovs.listens("db.sock");
             ovs.start_switch();
             let bridge = "add-br br0 -- set bridge br0 datapath_type=netdev fail_mode=secure";
             ovs.vsctl(bridge);
-            ovs.appears("br0.mgmt");
+            ovs.listens("br0.mgmt");
             ovs
         }
 
@@ -105,13 +104,14 @@ mod tests {
             self.run("ovs-appctl", &words)
         }
 
-        fn appears(&self, name: &str) {
+        fn listens(&self, name: &str) {
             let path = self.path(name);
             let there = (0..400).any(|_| {
                 thread::park_timeout(Duration::from_millis(50));
-                Path::new(&path).exists()
+                // It is there before anybody listens at it.
+                UnixStream::connect(&path).is_ok()
             });
-            assert!(there, "no {path}");
+            assert!(there, "nobody listens at {path}");
         }
     }
 
@@ -321,7 +321,7 @@ mod tests {
             assert_eq!((entries.len(), defaults), (3_000, true), "in many parts");
             ovs.kill_switch();
             ovs.start_switch();
-            ovs.appears("br0.mgmt");
+            ovs.listens("br0.mgmt");
             assert_eq!(Driven::connect(&ovs).has(), (BTreeSet::new(), false));
         });
     }
