@@ -11,7 +11,6 @@ mod pace;
 mod tests;
 
 pub(crate) use gate::Gate;
-pub(crate) use pace::thread_busy;
 
 use crate::clock::Clock;
 use crate::fatal;

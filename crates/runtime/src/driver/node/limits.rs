@@ -1,6 +1,7 @@
 //! What a node may take of its machine, and how its shards share it.
 
-use crate::event_loop::thread_busy;
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::time::TimeValLike as _;
 use node::MemoryLimit;
 use std::num::NonZero;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -44,5 +45,7 @@ impl Memory {
 
 /// Microseconds of processor time that this thread has used.
 pub(super) fn busy_us() -> u64 {
-    u64::try_from(thread_busy().as_micros()).unwrap_or(u64::MAX)
+    let used = getrusage(UsageWho::RUSAGE_THREAD)
+        .map(|usage| usage.user_time().num_microseconds() + usage.system_time().num_microseconds());
+    used.ok().and_then(|micros| u64::try_from(micros).ok()).unwrap_or(0)
 }
