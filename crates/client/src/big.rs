@@ -2,6 +2,7 @@
 //! order, and what an answer means; a face carries out what they want [next](Next), and is told
 //! the same whether it blocks or not.
 
+mod batching;
 mod download;
 mod parts;
 mod receiving;
@@ -10,6 +11,7 @@ mod step;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use batching::Batching;
 pub(crate) use download::Download;
 pub(crate) use parts::is_short;
 pub(crate) use receiving::{Reading, cut};

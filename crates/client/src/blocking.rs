@@ -10,7 +10,7 @@ pub use client::Client;
 pub use long::{Download, Line, Upload};
 pub use space::Space;
 
-use crate::big::{self, Reading, Sending, Writing};
+use crate::big::{self, Batching, Reading, Sending, Writing};
 use crate::face::{self, Question};
 use crate::owned::{OwnedExpect, OwnedRequest};
 use crate::page;
@@ -165,8 +165,20 @@ impl Space {
     }
 
     /// Writes, deletes or only checks several keys of one partition at once, if each holds what its
-    /// step expects; see [`Request::Batch`](crate::Request::Batch).
+    /// step expects. What has no room in a [`Request::Batch`](crate::Request::Batch) goes before it,
+    /// as long values do, so that only keys and their number count, 22 bytes for each, and of a
+    /// long value 30.
     pub fn batch(&self, steps: &[Step<'_>]) -> Outcome<BatchReply> {
+        let bytes_max = self.client.shared.options.value_bytes_max;
+        match Batching::new(steps, bytes_max, face::upload_id) {
+            Ok(None) => {}
+            Ok(Some(mut batching)) => {
+                let mut line = Line::new(self);
+                let made = line.drive(|event| batching.step(event));
+                return made.map(face::batch);
+            }
+            Err(why) => return Outcome::Refused(why),
+        }
         let request = || OwnedRequest::Batch { steps: steps.iter().map(Into::into).collect() };
         self.ask(request).map(face::batch)
     }

@@ -4,6 +4,7 @@ use crate::options::ScanOptions;
 use crate::{Change, Condition, Expect, Expiry, New, Request, Step};
 use cluster::Match;
 use std::time::Duration;
+use wire::big::EXPIRY_BIG;
 use wire::{ManifestBody, UploadBody, Version};
 
 /// What a batch leaves of a key, with its bytes.
@@ -36,6 +37,17 @@ impl From<&Step<'_>> for OwnedStep {
 }
 
 impl OwnedStep {
+    /// A step that makes the value of its key what this manifest stands for.
+    pub(crate) fn sealing(step: &Step<'_>, manifest: &ManifestBody) -> Self {
+        let expiry_ms = match step.change {
+            Change::Put { expiry_ms, .. } => expiry_ms,
+            Change::None | Change::Delete => 0,
+        };
+        let (value, expiry_ms) = (manifest.to_bytes().to_vec(), expiry_ms | EXPIRY_BIG);
+        let change = OwnedChange::Put { value, expiry_ms };
+        Self { key: step.key.to_vec(), condition: step.condition, change }
+    }
+
     /// The step, lent.
     pub(crate) fn lent(&self) -> Step<'_> {
         let change = match &self.change {

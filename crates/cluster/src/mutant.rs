@@ -172,6 +172,8 @@ pub enum Mutant {
     ProveDelegated,
     /// Node: a manifest is taken whether or not its parts are there.
     SealUnchecked,
+    /// Node: a batch makes values of parts whether or not they are there.
+    SealBatchUnchecked,
     /// Node: an upload is given up though it is a value.
     AbandonSealed,
     /// Node: parts that belong to nothing stay.
@@ -290,7 +292,7 @@ pub enum Mutant {
 
 impl Mutant {
     /// Every mutant.
-    pub const ALL: [Self; 132] = [
+    pub const ALL: [Self; 133] = [
         Self::ForgetRequests,
         Self::RetryElsewhere,
         Self::IgnoreBase,
@@ -356,6 +358,7 @@ impl Mutant {
         Self::TakeLatecomers,
         Self::ProveDelegated,
         Self::SealUnchecked,
+        Self::SealBatchUnchecked,
         Self::AbandonSealed,
         Self::KeepParts,
         Self::AbandonUnrecorded,

@@ -15,18 +15,6 @@ pub enum Multi {
     Ordered,
 }
 
-impl Multi {
-    /// Commands that one transaction has at most, and bytes of their arguments. What takes effect
-    /// together is far less than what an atomic one may queue; what is done in order, a connection
-    /// holds until EXEC.
-    pub(crate) fn queued_max(self) -> (usize, usize) {
-        match self {
-            Self::Atomic => (1_024, 1 << 20),
-            Self::Ordered => (16_384, 16 << 20),
-        }
-    }
-}
-
 impl fmt::Display for Multi {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

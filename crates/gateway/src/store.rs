@@ -29,7 +29,7 @@ mod turns;
 mod view;
 
 pub(crate) use incoming::Incoming;
-pub(crate) use limits::{can_be_set, too_long_together};
+pub(crate) use limits::can_be_set;
 pub(crate) use plan::{KEYS_MAX, Plan, Settled};
 pub(crate) use terms::{Seen, Sights};
 pub(crate) use together::{Undone, is_wide};

@@ -5,6 +5,7 @@ mod big;
 mod conclude;
 mod crowd;
 mod draw;
+mod gather;
 mod lock;
 mod many;
 

@@ -399,6 +399,7 @@ impl Draw {
         options.load.reads_percent = self.pick(&[0, 20, 40]);
         options.load.plain_percent = options.load.plain_percent.min(30);
         options.faults.hot_every = self.ms(&[0, 300, 1_000]);
+        options.load.batch_percent = self.pick(&[0, 0, 0, 30, 60]);
     }
 
     /// Scans and counts begin and go on in the middle of one match value, past parts.

@@ -42,7 +42,7 @@ pub const MGET_KEYS_MAX: usize = 32;
 /// Groups that the hints of one MGET can name; what a switch that goes by hints sends at most.
 pub const MGET_GROUPS_MAX: usize = 16;
 /// Steps of one BATCH.
-pub const BATCH_STEPS_MAX: usize = 16;
+pub const BATCH_STEPS_MAX: usize = 48;
 /// Bytes of all steps of a BATCH, their keys and values together: what fits a chain write, whose steps are no longer than a request's.
 pub const BATCH_BYTES_MAX: usize = 1312;
 /// Pieces that the switch makes of one RANGE at most, so that its work per packet is bounded.

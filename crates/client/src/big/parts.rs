@@ -26,6 +26,8 @@ pub(crate) struct Cutter {
     checksum: u32,
     /// Index of the first part that is not part of any request.
     next: u32,
+    /// Whether a value has parts though it fits a datagram.
+    pub(super) always: bool,
 }
 
 impl Cutter {
@@ -45,6 +47,7 @@ impl Cutter {
             len_max: len_max.min(VALUE_MAX as u64),
             checksum: 0,
             next: 0,
+            always: false,
         })
     }
 
@@ -102,7 +105,7 @@ impl Cutter {
     }
 
     fn is_short(&self) -> bool {
-        self.next == 0 && is_short(&self.key, &self.filling)
+        !self.always && self.next == 0 && is_short(&self.key, &self.filling)
     }
 
     /// The write that makes a value of all parts, once all of them have been taken.
@@ -116,11 +119,15 @@ impl Cutter {
                 }
             };
         }
+        let (key, manifest) = (self.key.clone(), self.manifest());
+        OwnedRequest::Seal { key, manifest, expect, expiry }
+    }
+
+    /// What stands for all that was pushed.
+    pub(super) fn manifest(&self) -> ManifestBody {
         let UploadBody { client, number } = self.id;
         let part_len = u16::try_from(self.part_len).expect("parts fit a datagram");
-        let manifest =
-            ManifestBody { len: self.len, part_len, checksum: self.checksum, client, number };
-        OwnedRequest::Seal { key: self.key.clone(), manifest, expect, expiry }
+        ManifestBody { len: self.len, part_len, checksum: self.checksum, client, number }
     }
 }
 

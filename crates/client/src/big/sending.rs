@@ -4,7 +4,7 @@ use super::parts::{Cutter, DEPTH};
 use super::step::{Event, Next};
 use crate::owned::{OwnedExpect, OwnedRequest};
 use crate::{Expiry, Outcome, Refusal, Reply};
-use wire::UploadBody;
+use wire::{ManifestBody, UploadBody};
 
 /// A value that is sent piece by piece. Nobody sees anything of it before its end is written.
 #[derive(Debug)]
@@ -40,6 +40,12 @@ impl Sending {
         Ok(Self { parts, ready: None, unanswered: 0, stage: Stage::Parts })
     }
 
+    /// The same for a value that is sent as parts however short it is.
+    pub(super) fn in_parts(mut self) -> Self {
+        self.parts.always = true;
+        self
+    }
+
     /// Adds these bytes to the end of the value, and takes them from `bytes`.
     pub(crate) fn push(&mut self, bytes: &mut &[u8], event: Event) -> Next<Result<(), Refusal>> {
         if let Some(next) = self.settle(event) {
@@ -66,6 +72,15 @@ impl Sending {
         expiry: Expiry,
         event: Event,
     ) -> Next<Outcome<Reply>> {
+        self.finish_with(|parts| parts.end(expect.cloned(), expiry), event)
+    }
+
+    /// Makes this request once all that was added is there.
+    pub(super) fn finish_with(
+        &mut self,
+        end: impl FnOnce(&Cutter) -> OwnedRequest,
+        event: Event,
+    ) -> Next<Outcome<Reply>> {
         match (std::mem::replace(&mut self.stage, Stage::Parts), event) {
             (Stage::Ending, Event::Answer(outcome)) => {
                 self.unanswered -= 1;
@@ -82,26 +97,34 @@ impl Sending {
             (Stage::EndMisplaced(outcome), _) => Next::End(outcome),
             (stage @ (Stage::Parts | Stage::Misplaced(_)), event) => {
                 self.stage = stage;
-                let refused = |it: Result<(), Refusal>| match it {
-                    Err(why) => Outcome::Refused(why),
-                    Ok(()) => unreachable!("there is more to do"),
-                };
-                if let Some(next) = self.settle(event) {
-                    return next.map(refused);
-                }
-                if self.ready.is_none() {
-                    self.ready = self.parts.flush();
-                }
-                if let Some(next) = self.send() {
-                    return next.map(refused);
-                }
-                if self.unanswered > 0 {
-                    return Next::Take;
+                match self.drain(event) {
+                    Next::End(Ok(())) => {}
+                    Next::End(Err(why)) => return Next::End(Outcome::Refused(why)),
+                    next => return next.map(|_| unreachable!("not the end")),
                 }
                 (self.stage, self.unanswered) = (Stage::Ending, 1);
-                Next::Begin(self.parts.end(expect.cloned(), expiry))
+                Next::Begin(end(&self.parts))
             }
         }
+    }
+
+    /// Sends what is left of what was added, and waits until all of it is there.
+    pub(super) fn drain(&mut self, event: Event) -> Next<Result<(), Refusal>> {
+        if let Some(next) = self.settle(event) {
+            return next;
+        }
+        if self.ready.is_none() {
+            self.ready = self.parts.flush();
+        }
+        if let Some(next) = self.send() {
+            return next;
+        }
+        if self.unanswered > 0 { Next::Take } else { Next::End(Ok(())) }
+    }
+
+    /// What the value of the key is to be, once all that was added is there.
+    pub(super) fn manifest(&self) -> ManifestBody {
+        self.parts.manifest()
     }
 
     /// Takes what has come; gives what comes of that, if it is not just to go on.

@@ -1,9 +1,10 @@
 //! The machines for long values, told what a cluster could say.
 
 use super::*;
-use crate::owned::{OwnedExpect, OwnedRequest};
-use crate::{Expiry, NotDone, Outcome, Refusal, Reply, Value};
+use crate::owned::{OwnedExpect, OwnedRequest, OwnedStep};
+use crate::{Change, Condition, Expiry, NotDone, Outcome, Refusal, Reply, StartError, Step, Value};
 use std::time::Duration;
+use wire::big::EXPIRY_BIG;
 use wire::{UploadBody, Version};
 
 const ID: UploadBody = UploadBody { client: 1, number: 2 };
@@ -101,6 +102,97 @@ fn an_end_that_is_refused_can_be_written_with_another_expectation() {
         assert!(matches!(finish(Event::Done), Next::Take));
         let answer = Event::Answer(Outcome::Done(Reply::Put { version: Version::new(version) }));
         assert!(matches!(finish(answer), Next::End(Outcome::Done(_))));
+    }
+}
+
+/// A step that writes whatever is there.
+fn put<'a>(key: &'a [u8], value: &'a [u8]) -> Step<'a> {
+    Step { key, condition: Condition::Any, change: Change::Put { value, expiry_ms: 7 } }
+}
+
+/// Goes on to the end as if all were done; the keys whose values went as parts, and the steps that
+/// were asked for in the end.
+fn made(mut batching: Batching<'_>) -> (Vec<Vec<u8>>, Vec<OwnedStep>) {
+    let (mut sent, mut event) = (Vec::new(), Event::Done);
+    loop {
+        event = match batching.step(event) {
+            Next::Begin(OwnedRequest::PutParts { key, .. }) => {
+                sent.push(key);
+                Event::Done
+            }
+            Next::Begin(OwnedRequest::Batch { steps }) => {
+                assert!(matches!(batching.step(Event::Done), Next::Take));
+                return (sent, steps);
+            }
+            Next::Take => taken(),
+            next => panic!("{next:?}"),
+        };
+    }
+}
+
+#[test]
+fn values_that_a_batch_has_no_room_for_go_before_it() {
+    let batching = |steps: &[Step<'_>]| {
+        let batching = Batching::new(steps, u64::MAX, draw).expect("it can be made");
+        batching.map(made)
+    };
+    let (long, short) = (vec![1; 3_000], vec![2; 1_000]);
+    let steps = [put(b"a", b"1"), put(b"b", &long), put(b"c", &short)];
+    let (sent, steps) = batching(&steps).expect("one is long");
+    assert_eq!(sent, [b"b"], "the others fit");
+    let asked: Vec<Step<'_>> = steps.iter().map(OwnedStep::lent).collect();
+    assert_eq!((asked[0], asked[2]), (put(b"a", b"1"), put(b"c", &short)));
+    let Change::Put { value, expiry_ms } = asked[1].change else { panic!("{asked:?}") };
+    let manifest = wire::ManifestBody::parse(b"b", value).expect("a manifest");
+    assert_eq!((manifest.len, manifest.upload(), expiry_ms), (3_000, ID, 7 | EXPIRY_BIG));
+    // The longest go first, until the rest fits.
+    let values: Vec<Vec<u8>> = (1..=10).map(|n| vec![0; n * 30]).collect();
+    let keys: Vec<[u8; 1]> = (0..10).map(|n| [n]).collect();
+    let steps: Vec<Step<'_>> =
+        keys.iter().zip(&values).map(|(key, value)| put(key, value)).collect();
+    let (sent, steps) = batching(&steps).expect("some are long");
+    assert_eq!(sent, [[7], [8], [9]]);
+    let len: usize = steps.iter().map(|step| step.lent().encoded_len()).sum();
+    assert!(len <= wire::BATCH_BYTES_MAX && len + 210 > wire::BATCH_BYTES_MAX, "{len} bytes");
+    assert!(batching(&[put(b"a", &short)]).is_none());
+}
+
+#[test]
+fn a_batch_that_can_never_be_made_sends_no_parts() {
+    let long = vec![0; 3_000];
+    let refused = |steps: &[Step<'_>]| Batching::new(steps, u64::MAX, draw).err();
+    let keys: Vec<[u8; 1]> = (0..49).map(|n| [n]).collect();
+    let wide: Vec<Step<'_>> = keys.iter().map(|key| put(key, &long)).collect();
+    assert!(matches!(
+        refused(&wide),
+        Some(Refusal::NotSent(StartError::BatchTooLarge { steps: 49, .. }))
+    ));
+    let key = vec![0; wire::KEY_MAX];
+    assert_eq!(refused(&[put(&key, &long)]), Some(Refusal::KeyTooLongForBig));
+    let change = Change::Put { value: b"1", expiry_ms: EXPIRY_BIG };
+    let forged = Step { change, ..put(b"a", b"1") };
+    assert_eq!(refused(&[forged]), Some(Refusal::NotSent(StartError::BadBatch)));
+}
+
+#[test]
+fn a_batch_whose_keyspace_is_another_one_is_made_once_more() {
+    let long = vec![0; 3_000];
+    let steps = [put(b"a", &long), put(b"b", &long)];
+    let mut batching = Batching::new(&steps, u64::MAX, draw).unwrap().expect("they are long");
+    for again in [false, true] {
+        let (begun_first, next) = begun(|event| batching.step(event), Event::Done);
+        assert!(matches!((begun_first, next), (1, Next::Take)), "the first is there before");
+        let (begun_next, next) = begun(|event| batching.step(event), taken());
+        assert!(matches!((begun_next, next), (1, Next::Take)));
+        let (begun_last, next) = begun(|event| batching.step(event), taken());
+        assert!(matches!((begun_last, next), (1, Next::Take)), "then the batch itself");
+        let next = batching.step(Event::Answer(refused(Refusal::BadMatch)));
+        assert!(matches!(next, Next::Renew), "{next:?}");
+        match batching.step(Event::Renewed(true)) {
+            Next::Forget if !again => {}
+            Next::End(Outcome::Refused(Refusal::BadMatch)) if again => {}
+            next => panic!("{next:?}"),
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! What a connection has queued and watches between MULTI and EXEC.
 
+use crate::Reply;
 use crate::command::Found;
 use crate::store::Watched;
 use bytes::Bytes;
@@ -45,6 +46,16 @@ impl Bracket {
         self.watched.len() + more > WATCHED_MAX
     }
 }
+
+/// Commands that one transaction has at most.
+pub(super) const QUEUED_MAX: usize = 16_384;
+
+/// Bytes of their arguments, which a connection holds until EXEC.
+pub(super) const QUEUED_BYTES_MAX: usize = 16 << 20;
+
+/// There are more of either.
+pub(super) const QUEUE_FULL: Reply =
+    Reply::error("ERR a transaction has at most 16384 commands here, with 16 MiB of arguments");
 
 /// Keys that a connection watches: far more than a transaction can be about.
 pub(super) const WATCHED_MAX: usize = 1024;

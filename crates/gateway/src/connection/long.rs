@@ -1,11 +1,10 @@
 //! Long values of a connection, piece by piece: one that comes in with a SET, and one that leaves
 //! as a reply.
 
+use super::bracket::{QUEUE_FULL, QUEUED_BYTES_MAX};
 use super::event::Event;
 use super::{Connection, OUTPUT_MAX};
 use crate::command;
-use crate::multi::Multi;
-use crate::store::too_long_together;
 use bytes::Bytes;
 use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
@@ -30,17 +29,19 @@ impl Connection {
         Poll::Ready(Event::Wrote)
     }
 
-    /// Whether the long value of a SET may be passed on before the rest has come. Of one that is
-    /// queued, and may be carried out by itself, nothing is done before EXEC.
+    /// Whether the long value of a SET need not be here as a whole: it is passed on before the rest
+    /// has come, or no transaction has room for it. Of one that is queued nothing is done before
+    /// EXEC.
     pub(super) fn may_take_in(&self) -> bool {
-        !self.bracket.is_open() || self.shared.multi == Multi::Atomic
+        let long = || self.parser.long_set(&self.input).unwrap_or_default();
+        self.bracket.queue.as_ref().is_none_or(|queue| queue.bytes + long() > QUEUED_BYTES_MAX)
     }
 
     /// The long value of a SET comes in while the rest of the command is still to come: nobody sees
     /// it before that is carried out.
     pub(super) fn begin_value(&mut self, key: Bytes, len: usize) {
         if self.bracket.is_open() {
-            self.incoming = Some(Err(too_long_together()));
+            self.incoming = Some(Err(QUEUE_FULL));
             return;
         }
         let args = [Bytes::from_static(b"set"), key.clone(), Bytes::new()];

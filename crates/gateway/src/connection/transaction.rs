@@ -1,7 +1,7 @@
 //! MULTI, EXEC and their kin: what a connection queues, and what it watches.
 
 use super::Connection;
-use super::bracket::{Bracket, Queue, WATCHED_MAX};
+use super::bracket::{Bracket, QUEUE_FULL, QUEUED_BYTES_MAX, QUEUED_MAX, Queue, WATCHED_MAX};
 use super::call::{Call, Completion};
 use crate::Reply;
 use crate::command::{
@@ -101,11 +101,9 @@ impl Connection {
         let unfit = why_not(found).or_else(|| self.why_stay(found, &args));
         let Some(queue) = self.bracket.queue.as_mut() else { return Some(args) };
         queue.bytes += args.iter().map(Bytes::len).sum::<usize>();
-        let (commands_max, bytes_max) = self.shared.multi.queued_max();
-        let full = queue.commands.len() == commands_max || queue.bytes > bytes_max;
-        let long = Reply::error("ERR the transaction has too many commands");
+        let full = queue.commands.len() == QUEUED_MAX || queue.bytes > QUEUED_BYTES_MAX;
         let refused = self.incoming.take().and_then(Result::err);
-        if let Some(reply) = refused.or(unfit).or(full.then_some(long)) {
+        if let Some(reply) = refused.or(unfit).or(full.then_some(QUEUE_FULL)) {
             self.reject(&args, Some(found.number), reply);
         } else {
             // EXEC of a broken one carries nothing out. Copies do not hold on to all that was read

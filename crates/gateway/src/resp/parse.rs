@@ -179,7 +179,7 @@ impl Parser {
                 },
             };
             let end = self.at + length;
-            if buffer.len() < end + 2 && self.is_long_set(buffer) {
+            if buffer.len() < end + 2 && self.long_set(buffer).is_some() {
                 return Ok(None);
             }
             if buffer.len() < end + 2 {
@@ -205,20 +205,19 @@ impl Parser {
         Ok(Some(args))
     }
 
-    /// Whether the argument that is incomplete is the value of a SET, and long.
-    fn is_long_set(&self, buffer: &BytesMut) -> bool {
-        let [name, _] = self.args.as_slice() else { return false };
+    /// If the argument that is incomplete is the value of a SET, and long: its length.
+    #[must_use]
+    pub fn long_set(&self, buffer: &BytesMut) -> Option<usize> {
+        let [name, _] = self.args.as_slice() else { return None };
         let is_set = buffer.get(name.clone()).is_some_and(|it| it.eq_ignore_ascii_case(b"set"));
-        is_set && self.early.is_empty() && self.bulk.is_some_and(|length| length > COMING_MIN)
+        self.bulk.filter(|length| is_set && self.early.is_empty() && *length > COMING_MIN)
     }
 
     /// If the command that is not whole yet is a SET of a long value, its key and the length of the
     /// value, which is from now on taken piece by piece ([`piece`](Self::piece)) and then empty in
     /// the command.
     pub fn begin_long_set(&mut self, buffer: &mut BytesMut) -> Option<(Bytes, usize)> {
-        if !self.is_long_set(buffer) {
-            return None;
-        }
+        self.long_set(buffer)?;
         let bytes = buffer.split_to(self.at).freeze();
         self.early = self.args.drain(..).map(|range| bytes.slice(range)).collect();
         self.early.push(Bytes::new());

@@ -84,11 +84,20 @@ pub(super) fn too_large_together(steps: usize, len: usize) -> Reply {
     Reply::Error(
         format!(
             "ERR this would take {steps} keys and {len} bytes at once; at most {BATCH_STEPS_MAX} \
-             keys and {BATCH_BYTES_MAX} bytes (22 for each key, keys, and values written) take \
-             effect together"
+             keys and {BATCH_BYTES_MAX} bytes (22 for each key, keys, and up to 30 of each value \
+             written) take effect together"
         )
         .into(),
     )
+}
+
+/// What so many bytes are that a transaction or a script has read or written.
+pub(super) fn too_much_held(bytes: usize) -> Reply {
+    let text = format!(
+        "ERR what changes together is read and written as {CHANGED_MAX} bytes at most, and this is \
+         {bytes}"
+    );
+    Reply::Error(text.into())
 }
 
 /// Why a long value is no part of the reply of a transaction: that is put together in memory.
@@ -102,14 +111,6 @@ pub(super) fn too_long_to_tell() -> Reply {
 /// The bytes of a value ended early.
 pub(super) fn cut_short() -> Reply {
     Reply::error("ERR not read: the value was replaced, or the cluster did not answer")
-}
-
-/// Why a value cannot be among those that are written together: all of them are one batch.
-pub(crate) fn too_long_together() -> Reply {
-    let text = format!(
-        "ERR a transaction writes at most {BATCH_BYTES_MAX} bytes; write a long value by itself"
-    );
-    Reply::Error(text.into())
 }
 
 /// Whether a value may become so long, by Redis' rule. `None` stands for a length beyond counting.

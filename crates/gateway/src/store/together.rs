@@ -58,7 +58,6 @@ pub(super) fn refused(why: Refusal) -> Undone {
         Refusal::NotSent(StartError::BatchTooLarge { steps, len }) => {
             limits::too_large_together(steps, len)
         }
-        Refusal::NotSent(StartError::EntryTooLarge { .. }) => limits::too_long_together(),
         why => return Undone::Failed(not_written(NotDone::Refused(why))),
     })
 }

@@ -150,9 +150,11 @@ impl Cells {
         };
         let written: usize = touched().map(|(key, cell)| key.len() + len(&cell.written)).sum();
         let found: usize = self.keys.values().map(|cell| len(&cell.found)).sum();
-        let steps = touched().count();
-        let fits = steps <= BATCH_STEPS_MAX && written.max(found) <= limits::CHANGED_MAX;
-        (!fits).then(|| limits::too_large_together(steps, written.max(found)))
+        let (steps, bytes) = (touched().count(), written.max(found));
+        if steps > BATCH_STEPS_MAX {
+            return Some(limits::too_large_together(steps, bytes));
+        }
+        (bytes > limits::CHANGED_MAX).then(|| limits::too_much_held(bytes))
     }
 }
 

@@ -137,15 +137,75 @@ fn what_cannot_take_effect_together_is_refused_and_changes_nothing() {
     apart(say(&format!("MSETNX{names}")));
     assert_eq!(say("MGET a b c"), Reply::Array(["1", "2", "3"].map(Reply::bulk).to_vec()));
     assert_eq!(say("EXISTS n0 n1 n2 d e f"), Reply::Integer(0));
-    let long = "x".repeat(700);
-    let too_much = [format!("SET {{t}}a {long}"), format!("SET {{t}}b {long}")];
-    let too_much: Vec<&str> = too_much.iter().map(String::as_str).collect();
-    let Reply::Error(text) = gateway.exec(&store, &too_much, &none) else { panic!("done") };
-    assert!(text.contains("take effect together"), "{text}");
-    let wide: Vec<String> = (0..17).map(|n| format!("SET {{t}}{n} 1")).collect();
-    let wide: Vec<&str> = wide.iter().map(String::as_str).collect();
-    assert!(matches!(gateway.exec(&store, &wide, &none), Reply::Error(_)));
-    assert_eq!(say("EXISTS {t}0 {t}a"), Reply::Integer(0));
+    // Keys that are too long for one datagram, and too many keys.
+    let long = "x".repeat(400);
+    for sets in [
+        (0..4).map(|n| format!("SET {{t}}{long}{n} 1")).collect::<Vec<String>>(),
+        (0..49).map(|n| format!("SET {{t}}{n} 1")).collect(),
+    ] {
+        let sets: Vec<&str> = sets.iter().map(String::as_str).collect();
+        let Reply::Error(text) = gateway.exec(&store, &sets, &none) else { panic!("done") };
+        assert!(text.contains("take effect together"), "{text}");
+    }
+    assert_eq!(say(&format!("EXISTS {{t}}0 {{t}}{long}0")), Reply::Integer(0));
+}
+
+#[test]
+fn many_keys_and_long_values_take_effect_together() {
+    let gateway = Gateway::start();
+    let store = gateway.store();
+    let say = |words: &str| gateway.say(&store, words);
+    let none = Watched::new();
+    let done = |commands: &[String]| {
+        let commands: Vec<&str> = commands.iter().map(String::as_str).collect();
+        let replies = vec![Reply::OK; commands.len()];
+        assert_eq!(gateway.exec(&store, &commands, &none), Reply::Array(replies));
+    };
+    done(&(0..40).map(|n| format!("SET {{t}}{n} {n}")).collect::<Vec<_>>());
+    assert_eq!(say("GET {t}39"), Reply::bulk("39"));
+    // Each would fit by itself, and all of them do not.
+    let value = |n: usize, len: usize| n.to_string().repeat(len);
+    done(&(0..20).map(|n| format!("SET {{t}}{n} {}", value(n, 150))).collect::<Vec<_>>());
+    for n in 0..20 {
+        assert_eq!(say(&format!("GET {{t}}{n}")), Reply::Bulk(value(n, 150).into()));
+    }
+    // Long ones, short ones and one that goes, while some are read.
+    let (long, longer) = (value(1, 5_000), value(2, 300_000));
+    let commands = [
+        format!("SET {{t}}0 {long}"),
+        "GET {t}0".into(),
+        "DEL {t}1".into(),
+        format!("SET {{t}}2 {longer} PX 100000"),
+        "STRLEN {t}2".into(),
+        "APPEND {t}3 x".into(),
+    ];
+    let commands: Vec<&str> = commands.iter().map(String::as_str).collect();
+    let replies = [
+        Reply::OK,
+        Reply::Bulk(long.clone().into()),
+        Reply::Integer(1),
+        Reply::OK,
+        Reply::Integer(300_000),
+        Reply::Integer(151),
+    ];
+    assert_eq!(gateway.exec(&store, &commands, &none), Reply::Array(replies.to_vec()));
+    assert_eq!(say("GET {t}0"), Reply::Bulk(long.into()));
+    assert_eq!(say("EXISTS {t}1"), Reply::Integer(0));
+    assert_eq!(say("STRLEN {t}2"), Reply::Integer(300_000));
+    assert!(matches!(say("PTTL {t}2"), Reply::Integer(90_000..=100_000)));
+    // If a watched key has changed, nothing of a long value is there.
+    let watched = gateway.watch(&store, &["{t}0"]);
+    say("SET {t}0 other");
+    let sets = [format!("SET {{t}}0 {longer}"), format!("SET {{t}}9 {longer}")];
+    let sets: Vec<&str> = sets.iter().map(String::as_str).collect();
+    assert_eq!(gateway.exec(&store, &sets, &watched), Reply::NullArray);
+    assert_eq!(say("STRLEN {t}9"), Reply::Integer(150));
+    // Others that are made of one batch.
+    assert_eq!(say(&format!("MSETNX {{t}}a {longer} {{t}}b {longer}")), Reply::Integer(1));
+    assert_eq!(say("RENAME {t}a {t}c"), Reply::OK);
+    assert_eq!(say("COPY {t}c {t}d"), Reply::Integer(1));
+    assert_eq!(say("STRLEN {t}d"), Reply::Integer(300_000));
+    assert_eq!(say("EXISTS {t}a {t}b {t}c {t}d"), Reply::Integer(3));
 }
 
 #[test]

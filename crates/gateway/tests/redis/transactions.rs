@@ -183,25 +183,35 @@ fn keys_that_lie_apart_are_written_in_order_if_so_wanted() {
 
 #[test]
 fn long_values_are_queued_and_read_whole_in_order() {
-    let gateway = start_ordered();
+    queues_long_values(&start_ordered(), ["long-ordered-1", "long-ordered-2"]);
+}
+
+#[test]
+fn long_values_are_queued_and_written_together() {
+    queues_long_values(&start(), ["{long-atomic}1", "{long-atomic}2"]);
+}
+
+fn queues_long_values(gateway: &Gateway, [first, second]: [&str; 2]) {
     let mut client = Raw::connect(gateway.local());
     let (one, other) = ("1".repeat(300_000), "2".repeat(70_000));
     client.ask("MULTI\r\n", "+OK\r\n");
-    client.ask(command(&["SET", "long-ordered-1", &one]), "+QUEUED\r\n");
-    client.ask(command(&["SET", "long-ordered-2", &other]), "+QUEUED\r\n");
+    client.ask(command(&["SET", first, &one]), "+QUEUED\r\n");
+    client.ask(command(&["SET", second, &other]), "+QUEUED\r\n");
     let mut reader = Raw::connect(gateway.local());
-    reader.ask("EXISTS long-ordered-1 long-ordered-2\r\n", ":0\r\n");
-    client.ask("GET long-ordered-1\r\nSTRLEN long-ordered-2\r\n", "+QUEUED\r\n".repeat(2));
+    reader.ask(command(&["EXISTS", first, second]), ":0\r\n");
+    client.ask(command(&["GET", first]), "+QUEUED\r\n");
+    client.ask(command(&["STRLEN", second]), "+QUEUED\r\n");
     let text = format!("*4\r\n+OK\r\n+OK\r\n$300000\r\n{one}\r\n:70000\r\n");
     client.ask("EXEC\r\n", text);
     // More than a connection may keep is refused, and nothing of it is done.
     client.ask("MULTI\r\n", "+OK\r\n");
     let much = "3".repeat(9 << 20);
-    client.ask(command(&["SET", "long-ordered-1", &much]), "+QUEUED\r\n");
-    let full = "-ERR the transaction has too many commands\r\n";
-    client.ask(command(&["SET", "long-ordered-2", &much]), full);
+    client.ask(command(&["SET", first, &much]), "+QUEUED\r\n");
+    let full = "-ERR a transaction has at most 16384 commands here, with 16 MiB of arguments\r\n";
+    client.ask(command(&["SET", second, &much]), full);
     let aborted = "-EXECABORT Transaction discarded because of previous errors.\r\n";
-    client.ask("EXEC\r\nSTRLEN long-ordered-1\r\n", format!("{aborted}:300000\r\n"));
+    client.ask("EXEC\r\n", aborted);
+    client.ask(command(&["STRLEN", first]), ":300000\r\n");
 }
 
 #[test]

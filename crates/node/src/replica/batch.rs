@@ -37,7 +37,7 @@ impl Replica {
             refuse(ctx, request, Op::Batch, Code::NotTogether);
             return Ok(());
         }
-        if steps.iter().any(|step| writes_parts(&step)) {
+        if steps.iter().any(|step| PartKey::parse(step.key).is_some()) {
             refuse(ctx, request, Op::Batch, Code::BadRequest);
             return Ok(());
         }
@@ -66,51 +66,80 @@ impl Replica {
             refuse(ctx, request, Op::Batch, Code::Overloaded);
             return Ok(());
         }
+        let unsealed = self.why_unsealed(ctx, &places);
+        if let Some((code, _)) = unsealed.filter(|(code, _)| !code.is_decided()) {
+            refuse(ctx, request, Op::Batch, code);
+            return Ok(());
+        }
         let states: Vec<KeyState> =
             places.iter().map(|(step, at)| self.state_for_update(ctx, at, step.key)).collect();
         let found: Vec<(Step<'_>, &KeyState)> =
             places.iter().map(|(step, _)| *step).zip(&states).collect();
-        self.decide_batch(ctx, request, &found);
+        let none = unsealed.or_else(|| self.why_not(ctx, &found));
+        self.decide_batch(ctx, request, &found, none);
         Ok(())
     }
 
-    /// Orders what a batch does, or that it does nothing.
+    /// Why the head may not make a value of parts, if a step does, and the number of that step.
+    fn why_unsealed<E: Engine>(
+        &mut self,
+        ctx: &mut Context<'_, E>,
+        places: &[(Step<'_>, Header)],
+    ) -> Option<(Code, u8)> {
+        if ctx.mutant.is(Mutant::SealBatchUnchecked) {
+            return None;
+        }
+        places.iter().zip(0..).find_map(|((step, at), number)| match step.change {
+            Change::Put { value, expiry_ms } if is_big(expiry_ms) => {
+                let code = self.may_put_manifest(ctx, at, step.key, value).err()?;
+                Some((code, number))
+            }
+            Change::Put { .. } | Change::Delete | Change::None => None,
+        })
+    }
+
+    /// Why a batch does nothing, if so, and the number of the step that is in its way.
+    fn why_not<E: Engine>(
+        &self,
+        ctx: &Context<'_, E>,
+        found: &[(Step<'_>, &KeyState)],
+    ) -> Option<(Code, u8)> {
+        let lacks_room = |step: &Step<'_>, state: &KeyState| match step.change {
+            Change::Put { value, expiry_ms } => self.lacks_room(ctx, state, value.len(), expiry_ms),
+            Change::Delete | Change::None => false,
+        };
+        let mut steps = found.iter().zip(0..);
+        let failed = steps.clone().find(|((step, state), _)| !holds(step, state));
+        let failed = failed.map(|(_, number)| (Code::CasMismatch, number));
+        failed.or_else(|| {
+            let (_, number) = steps.find(|((step, state), _)| lacks_room(step, state))?;
+            Some((Code::Full, number))
+        })
+    }
+
+    /// Orders what a batch does, or that it does nothing: because of the step with that number.
     fn decide_batch<E: Engine>(
         &mut self,
         ctx: &mut Context<'_, E>,
         request: &Header,
         found: &[(Step<'_>, &KeyState)],
+        none: Option<(Code, u8)>,
     ) {
-        let failed = found.iter().zip(0..).find(|((step, state), _)| !holds(step, state));
         let fixed = ChainWriteBody {
+            effect: Effect::Batch as u8,
             stable: self.history.stable(),
             origin: Op::Batch as u8,
             ordered: 1,
             ..ChainWriteBody::default()
         };
-        let no_room = found.iter().find(|(step, state)| match step.change {
-            Change::Put { value, expiry_ms } => self.lacks_room(ctx, state, value.len(), expiry_ms),
-            Change::Delete | Change::None => false,
-        });
-        let none = match (failed, no_room) {
-            (Some(((step, state), index)), _) => Some((Code::CasMismatch, step, state, index)),
-            (None, Some((step, state))) => Some((Code::Full, step, state, 0)),
-            (None, None) => None,
-        };
-        let (code, effect) = match none {
-            Some((code, ..)) => (code, Effect::None),
-            None => (Code::Ok, Effect::Batch),
-        };
-        let fixed = ChainWriteBody { effect: effect as u8, ..fixed };
-        if let Some((_, step, state, index)) = none {
+        let in_the_way =
+            none.and_then(|(code, number)| Some((code, number, found.get(usize::from(number))?)));
+        if let Some((code, number, (step, state))) = in_the_way {
             // Of the others nothing is said: it is a failed write of this key alone.
             let key_len = u16::try_from(step.key.len()).expect("keys are at most KEY_MAX long");
             let header = Header { code: code as u8, key_len, ..*request };
-            let fixed = ChainWriteBody {
-                base: state.version,
-                result: ChainResult::of_step(index),
-                ..fixed
-            };
+            let (base, result) = (state.version, ChainResult::of_step(number));
+            let fixed = ChainWriteBody { effect: Effect::None as u8, base, result, ..fixed };
             self.order(ctx, &header, fixed, step.key, &[]);
             return;
         }
@@ -119,7 +148,7 @@ impl Replica {
             ChainSteps::push(&mut value, &self.chain_step(ctx, step, state));
         }
         let key = found.first().map_or(&[][..], |(step, _)| step.key);
-        let header = Header { code: code as u8, ..*request };
+        let header = Header { code: Code::Ok as u8, ..*request };
         self.order(ctx, &header, fixed, key, &value);
     }
 
@@ -251,13 +280,6 @@ impl Replica {
             self.commit_state(ctx, &Write { header, ..it }, backed);
         }
     }
-}
-
-/// Whether a step is about a part of a big value, or makes parts a value: each of these is a write
-/// of its own.
-fn writes_parts(step: &Step<'_>) -> bool {
-    let seals = matches!(step.change, Change::Put { expiry_ms, .. } if is_big(expiry_ms));
-    seals || PartKey::parse(step.key).is_some()
 }
 
 /// Whether a step's condition holds.

@@ -56,11 +56,25 @@ impl Replica {
                 Err(Code::BadRequest)
             };
         }
-        let Some(manifest) = ManifestBody::parse(key, value) else { return Err(Code::BadRequest) };
         if ctx.mutant.is(Mutant::SealUnchecked) {
             return Ok(());
         }
-        self.may_seal(ctx, request, key, &manifest)
+        self.may_put_manifest(ctx, request, key, value)
+    }
+
+    /// Whether this value of a key is a manifest that the head may take, by itself or in a batch.
+    pub(crate) fn may_put_manifest<E: Engine>(
+        &mut self,
+        ctx: &mut Context<'_, E>,
+        at: &Header,
+        key: &[u8],
+        value: &[u8],
+    ) -> Result<(), Code> {
+        if !E::BIG {
+            return Err(Code::TooLarge);
+        }
+        let manifest = ManifestBody::parse(key, value).ok_or(Code::BadRequest)?;
+        self.may_seal(ctx, at, key, &manifest)
     }
 
     /// A part is written once, and not after the word that its upload is given up.
@@ -157,7 +171,7 @@ impl Replica {
         key: &[u8],
         upload: UploadBody,
     ) -> bool {
-        self.pending.of_key(key).any(|write| write.names(upload))
+        self.pending.on_key(key).any(|write| write.names(upload))
             || self.holds_upload(ctx, at, key, upload)
     }
 

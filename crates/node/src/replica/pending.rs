@@ -128,10 +128,14 @@ impl PendingWrites {
         versions.filter_map(|version| self.by_version.get(version)).map(Pending::write)
     }
 
-    /// The newest of this key with an effect on it that `counts`; of a batch this key's part.
+    /// What each does with this key, the oldest first; of a batch this key's part.
+    pub(crate) fn on_key(&self, key: &[u8]) -> impl DoubleEndedIterator<Item = Write<'_>> {
+        self.of_key(key).filter_map(|write| write.on(key))
+    }
+
+    /// The newest of this key with an effect on it that `counts`.
     fn newest_with(&self, key: &[u8], counts: impl Fn(Effect) -> bool) -> Option<Write<'_>> {
-        let mut writes = self.of_key(key).rev().filter_map(|write| write.on(key));
-        writes.find(|write| write.effect().is_some_and(&counts))
+        self.on_key(key).rev().find(|write| write.effect().is_some_and(&counts))
     }
 
     /// The newest of this key that changes its state.

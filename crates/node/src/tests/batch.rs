@@ -1,8 +1,12 @@
 //! Scripts of batches: what they check and write, what waits for them, and what they wait for.
 
+use super::bounds::manifest;
 use super::hot::HOT;
 use super::*;
-use wire::{BatchReplyBody, Change, Condition, HotAnswer, Revision, Step, Version};
+use wire::big::EXPIRY_BIG;
+use wire::{
+    BatchReplyBody, Change, Condition, HotAnswer, PartKey, Revision, Step, UploadBody, Version,
+};
 
 /// A step that writes whatever is there.
 fn put<'a>(key: &'a [u8], value: &'a [u8]) -> Step<'a> {
@@ -76,6 +80,51 @@ fn a_batch_writes_all_of_its_keys_under_one_version_or_none() {
         assert_eq!(chain.get(b"b"), None);
         assert_eq!(chain.get(b"a").as_deref(), Some(&b"3"[..]));
         assert_eq!(chain.nodes.iter().map(Node::pending).sum::<usize>(), 0);
+    }
+}
+
+#[test]
+fn a_batch_makes_values_of_parts_if_all_of_them_are_there() {
+    let mut chain = Chain::of(3, KeyspaceKind::Hash);
+    let seal = |key, manifest| {
+        let change = Change::Put { value: manifest, expiry_ms: EXPIRY_BIG };
+        Step { change, ..put(key, b"") }
+    };
+    let [first, second, third] = [1, 2, 3].map(|number| manifest(number, 2));
+    for (key, number, parts) in [(b"a", 1, 2), (b"b", 2, 1)] {
+        (0..parts).for_each(|index| chain.put_part(key, number, index));
+    }
+    chain.settle();
+    chain.replies.clear();
+    let both = [seal(b"a", &first), seal(b"b", &second)];
+    chain.batch(&both);
+    chain.settle();
+    assert_eq!(chain.batch_reply().0, Code::PartsMissing, "of the second one is missing");
+    assert_eq!((chain.get(b"a"), chain.get(b"b")), (None, None));
+    chain.put_part(b"b", 2, 1);
+    chain.batch(&both);
+    assert_eq!(chain.batch_reply().0, Code::Settling, "it is on its way");
+    chain.settle();
+    chain.replies.clear();
+    chain.batch(&both);
+    chain.settle();
+    assert_eq!(chain.batch_reply().0, Code::Ok);
+    assert_eq!(chain.get(b"a").as_deref(), Some(&first[..]));
+    assert_eq!(chain.get(b"b").as_deref(), Some(&second[..]));
+    // What a batch that is pending makes a value, nobody makes one once more.
+    (0..2).for_each(|index| chain.put_part(b"a", 3, index));
+    chain.settle();
+    chain.replies.clear();
+    chain.batch(&[seal(b"a", &third), put(b"b", b"1")]);
+    chain.batch(&[seal(b"a", &third)]);
+    chain.settle();
+    let codes: Vec<Code> = chain.replies.drain(..).map(|reply| reply.code).collect();
+    assert_eq!(codes, [Code::Ok, Code::PartsMissing]);
+    // Parts themselves are no steps, and what is no manifest is no value of parts.
+    let part = PartKey { key: b"a", upload: UploadBody { client: CLIENT, number: 1 }, index: 0 };
+    for step in [put(&part.to_bytes(), b"p"), seal(b"a", b"no manifest")] {
+        chain.batch(&[step]);
+        assert_eq!(chain.batch_reply().0, Code::BadRequest);
     }
 }
 

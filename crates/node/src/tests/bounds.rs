@@ -12,18 +12,22 @@ use wire::{ManifestBody, PartKey, RangeCountBody, RangeEntryBody, RangeInterval,
 /// All keys, as a client asks for them.
 const ALL: u8 = flag::START_OPEN | flag::END_OPEN;
 
+/// The manifest of an upload of so many parts.
+pub(super) fn manifest(number: u64, parts: u32) -> [u8; ManifestBody::LEN] {
+    let (len, client) = (parts.into(), CLIENT);
+    ManifestBody { len, part_len: 1, checksum: 0, client, number }.to_bytes()
+}
+
 impl Chain {
-    fn put_part(&mut self, key: &[u8], number: u64, index: u32) {
+    pub(super) fn put_part(&mut self, key: &[u8], number: u64, index: u32) {
         let part = PartKey { key, upload: UploadBody { client: CLIENT, number }, index };
         let seq = self.next();
         self.put_again(seq, &part.to_bytes(), b"p", EXPIRY_BIG);
     }
 
     fn put_manifest(&mut self, key: &[u8], number: u64, parts: u32) {
-        let client = CLIENT;
-        let manifest = ManifestBody { len: parts.into(), part_len: 1, checksum: 0, client, number };
         let seq = self.next();
-        self.put_again(seq, key, &manifest.to_bytes(), EXPIRY_BIG);
+        self.put_again(seq, key, &manifest(number, parts), EXPIRY_BIG);
     }
 
     pub(super) fn put_big(&mut self, key: &[u8], number: u64, parts: u32) {

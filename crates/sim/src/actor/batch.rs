@@ -50,6 +50,9 @@ impl Actor {
         if self.rng.chance(3, 5) {
             return self.get(ask, key);
         }
+        if self.big_percent > 0 && self.rng.chance(self.big_percent, 100) {
+            return self.put_big(ask, key);
+        }
         let value = self.value();
         self.put(ask, key, value, OpKind::Put { value, expiry_ms: 0 });
     }
@@ -79,15 +82,24 @@ impl Actor {
                 Planned { key, expect, leave }
             })
             .collect();
+        if self.big_percent > 0 && self.rng.chance(self.big_percent, 100) {
+            return self.batch_big(ask, planned);
+        }
         let text = value.to_string();
-        let steps: Vec<Step<'_>> = planned.iter().map(|it| it.step(text.as_bytes())).collect();
+        let steps: Vec<Step<'_>> = planned.iter().map(|it| it.step(text.as_bytes(), 0)).collect();
         let what = What::Batch(planned.clone());
         self.submit(ask, Request::Batch { steps: &steps }, what);
     }
 }
 
 impl Planned {
-    fn step<'a>(&'a self, text: &'a [u8]) -> Step<'a> {
+    /// The key, and what is left of it.
+    pub(super) fn leaves(&self) -> (&Key, Option<Option<i64>>) {
+        (&self.key, self.leave)
+    }
+
+    /// What is asked for, with what is there of the value.
+    pub(super) fn step<'a>(&'a self, value: &'a [u8], expiry_ms: u64) -> Step<'a> {
         let condition = match self.expect {
             Expected::Anything => Condition::Any,
             Expected::Nothing => Condition::Absent,
@@ -97,7 +109,7 @@ impl Planned {
         let change = match self.leave {
             None => Change::None,
             Some(None) => Change::Delete,
-            Some(Some(_)) => Change::Put { value: text, expiry_ms: 0 },
+            Some(Some(_)) => Change::Put { value, expiry_ms },
         };
         Step { key: &self.key.key, condition, change }
     }

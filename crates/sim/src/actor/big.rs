@@ -2,6 +2,8 @@
 //! traffic. A write takes two requests, the parts and then the manifest, and is one operation; so
 //! is a read, which takes the manifest, then the parts, and begins again if they are gone.
 
+use super::batch::Planned;
+use super::gather::Gathering;
 use super::{Actor, Ask, Asked, Keyspaces, What};
 use crate::check::{Key, OpKind};
 use crate::world::PART_TIMES;
@@ -38,6 +40,10 @@ pub(super) enum BigStep {
     Hurry,
     /// A manifest; in vain if parts may be missing.
     Seal { key: Key, kind: OpKind, hasty: bool },
+    /// Parts of a batch, before the manifests.
+    Gather(Gathering),
+    /// A batch of manifests; in vain if parts may be missing.
+    SealAll { planned: Vec<Planned>, hasty: bool },
     /// Parts of what a read has found.
     Fetch(Fetching),
     /// A read once more.
@@ -135,29 +141,27 @@ impl Actor {
         match (step, outcome) {
             (BigStep::Hurry, _) => Ok(None),
             (BigStep::Send(sending), outcome) => {
-                let sent = matches!(&outcome, Outcome::Done(Reply::Mset(all))
-                    if all.iter().all(Outcome::is_done));
-                if sent {
+                if are_sent(&outcome, sure)? {
                     self.seal(ask, at, sure, sending, false);
-                    return Ok(None);
                 }
-                let full = matches!(&outcome, Outcome::Done(Reply::Mset(all))
-                    if all.contains(&Outcome::Refused(Refusal::Full)));
-                // Of what was not sealed nothing must ever be seen.
-                if sure && !full {
-                    Err(format!("parts not written: {outcome:?}"))
-                } else {
-                    Ok(None)
+                Ok(None)
+            }
+            (BigStep::Gather(gathering), outcome) => {
+                if are_sent(&outcome, sure)? {
+                    self.gather(ask, (at, sure), gathering);
                 }
+                Ok(None)
             }
             // Whoever is cut off for too long before the manifest arrives has lost the parts; or
             // whose key is: it may have to be recalled first.
-            (BigStep::Seal { hasty, .. }, Outcome::Refused(Refusal::PartsMissing))
-                if hasty || !sure || ask.now.since(at) > PART_TIMES.idle =>
-            {
-                Ok(None)
-            }
+            (
+                BigStep::Seal { hasty, .. } | BigStep::SealAll { hasty, .. },
+                Outcome::Refused(Refusal::PartsMissing),
+            ) if hasty || !sure || ask.now.since(at) > PART_TIMES.idle => Ok(None),
             (BigStep::Seal { key, kind, .. }, outcome) => Ok(Some((What::One(key, kind), outcome))),
+            (BigStep::SealAll { planned, .. }, outcome) => {
+                Ok(Some((What::Batch(planned), outcome)))
+            }
             (BigStep::Fetch(fetching), Outcome::Done(Reply::Mget(parts))) => {
                 self.put_together(ask, (at, sure), fetching, parts)
             }
@@ -205,7 +209,7 @@ impl Actor {
         Ok(Some((what, Outcome::Done(Reply::Get(Some(whole))))))
     }
 
-    fn start_request(
+    pub(super) fn start_request(
         &mut self,
         ask: &Ask<'_>,
         ordered: bool,
@@ -220,6 +224,19 @@ impl Actor {
         let ticket = self.start_request(ask, ordered, request);
         self.waiting.insert(ticket, Asked { at: ask.now, sure: self.is_sure(), what });
     }
+}
+
+/// Whether all parts of a request were written. Of what is not sealed nothing must ever be seen.
+fn are_sent(outcome: &Outcome<Reply>, sure: bool) -> Result<bool, String> {
+    let all = match outcome {
+        Outcome::Done(Reply::Mset(all)) => all.as_slice(),
+        Outcome::Done(_) | Outcome::Refused(_) | Outcome::Unknown(_) => &[],
+    };
+    if !all.is_empty() && all.iter().all(Outcome::is_done) {
+        return Ok(true);
+    }
+    let full = all.contains(&Outcome::Refused(Refusal::Full));
+    if sure && !full { Err(format!("parts not written: {outcome:?}")) } else { Ok(false) }
 }
 
 /// How often a read begins again: more often than anybody replaces a value meanwhile.

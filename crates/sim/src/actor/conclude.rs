@@ -106,6 +106,7 @@ impl Actor {
             What::Big(BigStep::Seal { key, kind, .. }) => {
                 history.record(&key, op(kind, Version::NONE))
             }
+            What::Big(BigStep::SealAll { planned, .. }) => told.batch(&planned, reply, history),
             // How many keys there are the nodes are asked in the end, beside their disks.
             What::Big(_) | What::Count | What::Lock(_) => {}
             What::Scan(scan) => {

@@ -114,7 +114,7 @@ impl Replica {
                 self.tell_stray(ctx, &place(keyspace, &name), &name);
             } else if self.member.partition.open
                 && self.pending.has_room_for(1)
-                && !self.pending.of_key(part.key).any(|write| write.names(part.upload))
+                && !self.pending.on_key(part.key).any(|write| write.names(part.upload))
             {
                 self.abandon(ctx, &at, part);
             }
