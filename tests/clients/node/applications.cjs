@@ -4,6 +4,7 @@
 const { readFileSync } = require("node:fs");
 const { dirname, join } = require("node:path");
 const { default: KeyvRedis } = require("@keyv/redis");
+const { Queue } = require("bullmq");
 const { createCache } = require("cache-manager");
 const { Redis } = require("ioredis");
 const { default: Keyv } = require("keyv");
@@ -167,6 +168,18 @@ async function limiter(host, port) {
   c.say();
 }
 
+async function bullmq(host, port) {
+  const queue = new Queue("work", { connection: { host, port: Number(port) } });
+  queue.on("error", (error) => process.stderr.write(`BullMQ told of ${error}\n`));
+  const c = new Checks(`BullMQ ${version("bullmq")}`);
+  await c.check("add, getJob", async () => {
+    const job = await queue.add("task", { n: 1 });
+    return same((await queue.getJob(job.id)).data, { n: 1 });
+  });
+  await queue.close();
+  c.say();
+}
+
 async function main() {
   const [host, port] = process.argv.slice(2);
   const url = `redis://${host}:${port}`;
@@ -175,6 +188,7 @@ async function main() {
   await cacheManager(url);
   await locks(host, port);
   await limiter(host, port);
+  await bullmq(host, port);
 }
 
 main().catch((error) => {

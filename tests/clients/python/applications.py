@@ -25,14 +25,14 @@ class Checks:
         try:
             self.note(what, "works" if call() else "lost")
         except Exception as error:  # whatever the application makes of a refusal
-            sys.stderr.write(f"{self.name}: {what}: {error!r}\n")
+            sys.stderr.write(f"{self.name}: {what}: {error}\n")
             self.note(what, "refused")
 
     async def check_async(self, what, call):
         try:
             self.note(what, "works" if await call() else "lost")
         except Exception as error:
-            sys.stderr.write(f"{self.name}: {what}: {error!r}\n")
+            sys.stderr.write(f"{self.name}: {what}: {error}\n")
             self.note(what, "refused")
 
     def say(self):
@@ -196,6 +196,48 @@ def locks(host, port):
     c.say()
 
 
+def redlock(host, port):
+    import redis
+    from pottery import Redlock
+    from pottery.exceptions import ReleaseUnlockedLock
+
+    masters = {redis.Redis(host=host, port=port)}
+
+    def lock(key):
+        return Redlock(key=key, masters=masters, auto_release_time=100)
+
+    def exclusive():
+        held = lock("pottery")
+        first = held.acquire(blocking=False) and not lock("pottery").acquire(blocking=False)
+        held.release()
+        return first and lock("pottery").acquire(blocking=False)
+
+    def extended():
+        held = lock("longer")
+        held.acquire()
+        held.extend()
+        left = held.locked()
+        held.release()
+        return left > 90 and held.locked() == 0
+
+    def lost():
+        held = lock("lost-lock")
+        held.acquire()
+        for master in masters:
+            master.set(held.key, "another's")
+        try:
+            held.release()
+        except ReleaseUnlockedLock:
+            return all(master.get(held.key) == b"another's" for master in masters)
+        return False
+
+    c = Checks("pottery", "Redlock of pottery")
+    c.check("acquire, release", exclusive)
+    c.check("extend, locked", extended)
+    c.check("release of a lock that is another's", lost)
+    c.say()
+
+
 def limiters(host, port):
     from limits import RateLimitItemPerYear
     from limits.storage import storage_from_string
@@ -212,10 +254,51 @@ def limiters(host, port):
         hits = [limiter.hit(item, strategy.__name__) for _ in range(5)]
         return hits == [True] * 3 + [False] * 2
 
-    c = Checks("limits", "limits (Flask-Limiter)")
+    c = Checks("limits", "limits")
     c.check("fixed window", lambda: limited(FixedWindowRateLimiter))
     c.check("sliding window counter", lambda: limited(SlidingWindowCounterRateLimiter))
     c.check("moving window", lambda: limited(MovingWindowRateLimiter))
+    c.say()
+
+
+def flask_limiter(host, port):
+    from flask import Flask
+    from flask_limiter import Limiter
+
+    def limited(strategy):
+        app = Flask(strategy)
+        app.testing = True  # An error comes to the caller, and not a page that says so.
+        Limiter(
+            lambda: strategy, app=app, default_limits=["3 per year"], strategy=strategy,
+            storage_uri=f"redis://{host}:{port}",
+        )
+        app.add_url_rule("/", view_func=lambda: "some page", endpoint="page")
+        client = app.test_client()
+        return [client.get("/").status_code for _ in range(5)] == [200] * 3 + [429] * 2
+
+    c = Checks("flask-limiter", "Flask-Limiter")
+    for strategy in ["fixed-window", "sliding-window-counter", "moving-window"]:
+        c.check(strategy, lambda: limited(strategy))
+    c.say()
+
+
+def celery(host, port):
+    from celery import Celery
+
+    app = Celery("tasks", broker=f"redis://{host}:{port}", backend=f"redis://{host}:{port}")
+
+    def sent():
+        app.send_task("add", args=(1, 2), retry=False)
+        with app.connection_for_read() as connection:
+            return connection.SimpleQueue("celery").get(timeout=5) is not None
+
+    def kept():
+        app.backend.store_result("some-task", 3, "SUCCESS")
+        return app.AsyncResult("some-task").get(timeout=5) == 3
+
+    c = Checks("celery", "Celery")
+    c.check("send a task, Redis being the broker", sent)
+    c.check("keep a result, Redis being the backend", kept)
     c.say()
 
 
@@ -225,7 +308,10 @@ def main():
     dogpile(host, port)
     asyncio.run(aiocache(host, port))
     locks(host, port)
+    redlock(host, port)
     limiters(host, port)
+    flask_limiter(host, port)
+    celery(host, port)
 
 
 main()
