@@ -142,22 +142,34 @@ mod tests {
         drive_cluster("ioredis_finds_a_cluster", toolchain::ioredis);
     }
 
-    #[test]
-    fn applications_in_python_do_what_the_page_says() {
+    /// The language of applications, and how their driver is started.
+    type Applications = (&'static str, Starts);
+    type Starts = fn() -> Result<Command, String>;
+
+    const PYTHON: Applications = ("Python", toolchain::applications_in_python);
+    const JAVASCRIPT: Applications = ("JavaScript", toolchain::applications_in_javascript);
+    const JAVA: Applications = ("Java", toolchain::applications_in_java);
+
+    fn keep_to_the_page(test: &str, (language, starts): Applications) {
         let _alone = alone();
-        let checked = applications::check("Python", toolchain::applications_in_python);
-        if let Err(why) = checked {
-            skip::report("applications_in_python_do_what_the_page_says", &why);
+        if let Err(why) = applications::check(language, starts) {
+            skip::report(test, &why);
         }
     }
 
     #[test]
+    fn applications_in_python_do_what_the_page_says() {
+        keep_to_the_page("applications_in_python_do_what_the_page_says", PYTHON);
+    }
+
+    #[test]
     fn applications_in_javascript_do_what_the_page_says() {
-        let _alone = alone();
-        let checked = applications::check("JavaScript", toolchain::applications_in_javascript);
-        if let Err(why) = checked {
-            skip::report("applications_in_javascript_do_what_the_page_says", &why);
-        }
+        keep_to_the_page("applications_in_javascript_do_what_the_page_says", JAVASCRIPT);
+    }
+
+    #[test]
+    fn applications_in_java_do_what_the_page_says() {
+        keep_to_the_page("applications_in_java_do_what_the_page_says", JAVA);
     }
 
     #[test]

@@ -67,6 +67,10 @@ fn node(script: &str) -> Result<Command, String> {
     Ok(command)
 }
 
+pub(crate) fn applications_in_java() -> Result<Command, String> {
+    Ok(compiled(&["Checks", "Applications"])?.command("Applications"))
+}
+
 pub(crate) fn go_redis() -> Result<Command, String> {
     program("go", "golang-go")?;
     installed("go.lock")?;
@@ -93,8 +97,12 @@ pub(crate) struct Java {
     class_path: String,
 }
 
-/// Compiles what there is in Java.
+/// Compiles the drivers, and what YCSB is run with.
 pub(crate) fn java() -> Result<Java, String> {
+    compiled(&["Script", "JedisDriver", "LettuceDriver", "StringClient"])
+}
+
+fn compiled(sources: &[&str]) -> Result<Java, String> {
     program("javac", "default-jdk-headless")?;
     installed("java.lock")?;
     let libraries = installed("java/lib")?;
@@ -102,7 +110,7 @@ pub(crate) fn java() -> Result<Java, String> {
     let libraries = format!("{}/*", libraries.display());
     let mut javac = Command::new("javac");
     javac.args(["-proc:none", "-Xlint:-deprecation", "-cp", &libraries, "-d"]).arg(&classes);
-    for name in ["Script", "JedisDriver", "LettuceDriver", "StringClient"] {
+    for name in sources {
         javac.arg(source("java").join(name).with_extension("java"));
     }
     build(&mut javac);
