@@ -120,12 +120,27 @@ clients() {
         install python3-venv golang-go default-jdk-headless maven nodejs npm ||
         echo 'Without Python, Go, Java and Node.js tests with Redis clients are skipped:' \
             'apt-get install python3-venv golang-go default-jdk-headless maven nodejs npm' >&2
+    packaged PHP php-cli php-redis php-symfony-cache php-symfony-lock php-illuminate-cache \
+        php-illuminate-redis
+    packaged Ruby ruby ruby-redis ruby-activesupport
     mkdir -p "${CARGO_TARGET_DIR:-target}/clients"
     clients_in=$(cd "${CARGO_TARGET_DIR:-target}/clients" && pwd)
     libraries python requirements.txt
     libraries go go.sum
     libraries java pom.xml
     libraries node package-lock.json
+}
+
+# What applications in the language $1 are made of, which come as packages only.
+packaged() {
+    language=$1
+    shift
+    # It knows of packages that are not installed.
+    there=$(dpkg-query --show --showformat='${db:Status-Status}\n' "$@" 2>/dev/null |
+        grep -cx installed || true)
+    [ "$there" = $# ] || install "$@" ||
+        echo "Without these, tests with applications in $language are skipped:" \
+            "apt-get install $*" >&2
 }
 
 # What the drivers in the language $1 use, once for each content of the file $2, which names it.

@@ -142,17 +142,20 @@ mod tests {
         drive_cluster("ioredis_finds_a_cluster", toolchain::ioredis);
     }
 
-    /// The language of applications, and how their driver is started.
-    type Applications = (&'static str, Starts);
+    /// The language of applications, the packages that they are, and how their driver is started.
+    type Applications = (&'static str, &'static [(&'static str, &'static str)], Starts);
     type Starts = fn() -> Result<Command, String>;
 
-    const PYTHON: Applications = ("Python", toolchain::applications_in_python);
-    const JAVASCRIPT: Applications = ("JavaScript", toolchain::applications_in_javascript);
-    const JAVA: Applications = ("Java", toolchain::applications_in_java);
+    const PYTHON: Applications = ("Python", &[], toolchain::applications_in_python);
+    const JAVASCRIPT: Applications = ("JavaScript", &[], toolchain::applications_in_javascript);
+    const JAVA: Applications = ("Java", &[], toolchain::applications_in_java);
+    const PHP: Applications = ("PHP", &toolchain::PHP, toolchain::applications_in_php);
+    const RUBY: Applications = ("Ruby", &toolchain::RUBY, toolchain::applications_in_ruby);
 
-    fn keep_to_the_page(test: &str, (language, starts): Applications) {
+    fn keep_to_the_page(test: &str, (language, packages, starts): Applications) {
         let _alone = alone();
-        if let Err(why) = applications::check(language, starts) {
+        let ready = toolchain::packaged(packages);
+        if let Err(why) = ready.and_then(|()| applications::check(language, starts)) {
             skip::report(test, &why);
         }
     }
@@ -170,6 +173,16 @@ mod tests {
     #[test]
     fn applications_in_java_do_what_the_page_says() {
         keep_to_the_page("applications_in_java_do_what_the_page_says", JAVA);
+    }
+
+    #[test]
+    fn applications_in_php_do_what_the_page_says() {
+        keep_to_the_page("applications_in_php_do_what_the_page_says", PHP);
+    }
+
+    #[test]
+    fn applications_in_ruby_do_what_the_page_says() {
+        keep_to_the_page("applications_in_ruby_do_what_the_page_says", RUBY);
     }
 
     #[test]

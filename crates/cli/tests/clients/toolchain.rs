@@ -17,6 +17,38 @@ pub(crate) fn program(name: &str, package: &str) -> Result<(), String> {
     }
 }
 
+/// What applications in PHP are made of: Debian's packages, and the series of versions that the
+/// page is about. No registry has a lock file for these.
+pub(crate) const PHP: [(&str, &str); 5] = [
+    ("php-redis", "5.3"),
+    ("php-symfony-cache", "5.4"),
+    ("php-symfony-lock", "5.4"),
+    ("php-illuminate-cache", "8.83"),
+    ("php-illuminate-redis", "8.83"),
+];
+
+/// The same of applications in Ruby.
+pub(crate) const RUBY: [(&str, &str); 2] = [("ruby-redis", "4.8"), ("ruby-activesupport", "6.1")];
+
+/// Whether these packages are there, in a version of the series that is asked for. Prints which.
+pub(crate) fn packaged(packages: &[(&str, &str)]) -> Result<(), String> {
+    for (package, series) in packages {
+        let mut query = Command::new("dpkg-query");
+        query.args(["--show", "--showformat=${db:Status-Status} ${Version}", package]);
+        let output = query.output().map_err(|_| "there is no dpkg-query".to_owned())?;
+        let said = String::from_utf8_lossy(&output.stdout);
+        let Some(version) = said.strip_prefix("installed ") else {
+            return Err(format!("there is no {package}: apt-get install {package}"));
+        };
+        let upstream = version.split_once(':').map_or(version, |(_epoch, upstream)| upstream);
+        if !upstream.starts_with(&format!("{series}.")) {
+            return Err(format!("{package} is {version}, and the page is about {series}"));
+        }
+        println!("{package} {version}");
+    }
+    Ok(())
+}
+
 /// Where the prerequisites were installed, below the build's folder.
 fn installed(what: &str) -> Result<PathBuf, String> {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("../clients").join(what);
@@ -64,6 +96,26 @@ fn node(script: &str) -> Result<Command, String> {
     installed("node.lock")?;
     let mut command = Command::new("node");
     command.env("NODE_PATH", installed("node/node_modules")?).arg(source("node").join(script));
+    Ok(command)
+}
+
+pub(crate) fn applications_in_php() -> Result<Command, String> {
+    // The one that Debian's packages are for, whatever else goes by the name.
+    let interpreter = "/usr/bin/php";
+    program(interpreter, "php-cli")?;
+    let mut command = Command::new(interpreter);
+    // phpredis waits as long as it may when EXEC replies an error.
+    let settings = ["default_socket_timeout=2", "display_errors=stderr", "log_errors=0"];
+    command.args(settings.map(|setting| format!("-d{setting}")));
+    command.arg(source("php/applications.php"));
+    Ok(command)
+}
+
+pub(crate) fn applications_in_ruby() -> Result<Command, String> {
+    let interpreter = "/usr/bin/ruby";
+    program(interpreter, "ruby")?;
+    let mut command = Command::new(interpreter);
+    command.arg(source("ruby/applications.rb"));
     Ok(command)
 }
 
