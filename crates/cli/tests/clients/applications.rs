@@ -38,6 +38,17 @@ pub(crate) fn check(language: &str, driver: fn() -> Result<Command, String>) -> 
     Ok(())
 }
 
+/// Applications of one language do all that they are asked to do, with this server.
+pub(crate) fn do_everything(
+    with: SocketAddr,
+    driver: fn() -> Result<Command, String>,
+) -> Result<(), String> {
+    let rows = run(driver()?, with);
+    let failed = rows.iter().filter(|[_, _, became]| became != "works");
+    assert_eq!(failed.collect::<Vec<_>>(), Vec::<&Row>::new());
+    Ok(())
+}
+
 /// An application, what it was asked to do, and what became of that.
 type Row = [String; 3];
 

@@ -185,6 +185,23 @@ mod tests {
         keep_to_the_page("applications_in_ruby_do_what_the_page_says", RUBY);
     }
 
+    /// What is refused is refused by the gateway, and not asked for in a wrong way.
+    #[test]
+    fn applications_do_everything_with_redis() {
+        let test = "applications_do_everything_with_redis";
+        let _alone = alone();
+        if let Err(why) = toolchain::program("redis-server", "redis-server") {
+            return skip::report(test, &why);
+        }
+        for (_, packages, starts) in [PYTHON, JAVASCRIPT, JAVA, PHP, RUBY] {
+            let server = redis_cli::Server::start();
+            let ready = toolchain::packaged(packages);
+            if let Err(why) = ready.and_then(|()| applications::do_everything(server.at, starts)) {
+                skip::report(test, &why);
+            }
+        }
+    }
+
     #[test]
     fn redis_cli_finds_a_cluster() {
         let _alone = alone();
