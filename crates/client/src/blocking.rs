@@ -165,9 +165,9 @@ impl Space {
     }
 
     /// Writes, deletes or only checks several keys of one partition at once, if each holds what its
-    /// step expects. What has no room in a [`Request::Batch`](crate::Request::Batch) goes before it,
-    /// as long values do, so that only keys and their number count, 22 bytes for each, and of a
-    /// long value 30.
+    /// step expects. What has no room in a [`Request::Batch`](crate::Request::Batch) goes before
+    /// it, as long values do, so that only keys and their number count, 22 bytes for each, and of
+    /// a long value 30.
     pub fn batch(&self, steps: &[Step<'_>]) -> Outcome<BatchReply> {
         let bytes_max = self.client.shared.options.value_bytes_max;
         match Batching::new(steps, bytes_max, face::upload_id) {

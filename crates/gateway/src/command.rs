@@ -6,6 +6,7 @@ mod keyed;
 mod session;
 mod spec;
 
+pub(crate) use index::quoted_name;
 pub use index::{Found, all, find, number_of, numbered, resolve, subcommands};
 pub use keyed::Keyed;
 pub use session::{

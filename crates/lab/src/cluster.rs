@@ -1,5 +1,6 @@
 //! The cluster in the rack: its addresses, and its configuration file.
 
+use crate::certs;
 use crate::openvswitch;
 use crate::plane::Plane;
 use crate::rack::{CONTENT, LabHost, Rack};
@@ -27,6 +28,8 @@ pub struct Cluster {
     pub node_rate: Option<NonZero<u32>>,
     /// The last nodes, so many of them, serve half as many.
     pub slow_nodes: u16,
+    /// Whether everybody has a certificate, and packets are in envelopes.
+    pub secured: bool,
 }
 
 /// Where clients send everything, unless a key has an address.
@@ -69,7 +72,7 @@ impl Cluster {
             sync: SyncPolicy::Never,
             ..UpOptions::in_memory(rack.nodes, 1, rack.nodes.into())
         };
-        Self { rack, plane, size, node_rate: None, slow_nodes: 0 }
+        Self { rack, plane, size, node_rate: None, slow_nodes: 0, secured: false }
     }
 
     /// The configuration; what has no directory of its own is kept in `state`.
@@ -82,11 +85,12 @@ impl Cluster {
         let has_content = self.plane.has_content();
         let content = if has_content { &addresses } else { "" };
         let openflow = if self.plane.has_bridge() { openflow(&self.rack) } else { String::new() };
+        let security = security(self.secured.then(|| certs::directory_in(state)).as_deref());
         let mut text = format!(
             "[cluster]\nseed = {SEED}\n\n{content}\
              [switch]\nservice = \"{service}\"\nadmin = \"{switch_admin}\"\n\
              threads = {switch_threads}\n\n{openflow}\
-             [security]\nopen = true\n\n\
+             [security]\n{security}\n\n\
              [controller]\nadmin = \"{admin}\"\ndata = {directory:?}\n"
         );
         for (id, place) in (1..).zip(self.rack.nodes()) {
@@ -144,6 +148,11 @@ impl Cluster {
     }
 }
 
+/// What `[security]` has: where certificates are, if there are some.
+pub(crate) fn security(certs: Option<&Path>) -> String {
+    certs.map_or_else(|| "open = true".to_owned(), |at| format!("directory = {at:?}"))
+}
+
 /// Where the bridge finds its controller, and members behind which of its ports.
 fn openflow(rack: &Rack) -> String {
     let exit = |place: LabHost| {
@@ -189,11 +198,12 @@ mod tests {
             service: service(Plane::User),
             admin: admin(LabHost::Controller),
             security: Security::Open,
+            secrets: None,
         };
         let caches = 2;
         let rack = Rack { lab: "lab".into(), nodes: NODES_MAX, caches, clients: CLIENTS_MAX };
         let node_rate = NonZero::new(rate);
-        Cluster { rack, plane: Plane::User, size, node_rate, slow_nodes: 2 }
+        Cluster { rack, plane: Plane::User, size, node_rate, slow_nodes: 2, secured: false }
     }
 
     /// What roles would make of it.

@@ -1,6 +1,7 @@
 //! The incarnation of a lab in the process that keeps it: claimed, started, watched, taken down or
 //! left.
 
+use crate::certs;
 use crate::cluster::Cluster;
 use crate::guard::Guard;
 use crate::openvswitch::{self, OpenVSwitch, Part};
@@ -18,7 +19,7 @@ use runtime::clock::Clock;
 use runtime::signals::Signals;
 use std::fs;
 use std::path::PathBuf;
-use std::process::ExitStatus;
+use std::process::{Command, ExitStatus};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel};
 use std::thread;
 use std::time::Duration;
@@ -62,7 +63,7 @@ impl Lab {
             }
         };
         let others = network::existing(&cluster.rack);
-        let state = State::new(&cluster.rack, cluster.plane);
+        let state = State::new(&cluster);
         let mut lab = Self { cluster, held, state, guard: None, sender, events };
         if let Some(other) = others.first() {
             lab.take_down()?;
@@ -91,6 +92,11 @@ impl Lab {
         let path = self.held.path().to_owned();
         let config = path.join(CONFIG);
         fs::write(&config, self.cluster.config(&path)).context("cannot write cluster.toml")?;
+        if self.cluster.secured {
+            let mut keyway = Command::new(process::this_binary()?);
+            process::without_settings(&mut keyway);
+            certs::make(keyway, &config)?;
+        }
         fs::create_dir_all(path.join(LOGS)).context("cannot create a directory for logs")?;
         network::build(&self.cluster.rack, self.cluster.plane)?;
         tell(&format!("{} hosts are linked", self.state.namespaces.len()));
@@ -214,11 +220,11 @@ impl Lab {
         let mut clock = Clock::new();
         let give_up: Instant = clock.now() + READY_WAIT_MAX;
         let mut told = String::new();
+        let certs = self.state.certs(&self.cluster.rack.lab);
+        let shared = ready::settings(self.cluster.plane, certs);
         loop {
-            match ready::look(&self.cluster.rack)? {
-                Progress::Serving => {
-                    return Ok(ready::try_out(&self.cluster.rack, self.cluster.plane)?);
-                }
+            match ready::look(&self.cluster.rack, &shared)? {
+                Progress::Serving => return ready::try_out(&self.cluster.rack, &shared),
                 Progress::Missing(what) if clock.now() >= give_up => {
                     let after = READY_WAIT_MAX.as_secs();
                     return Err(anyhow!("not ready after {after} s: {what}").into());

@@ -14,6 +14,7 @@
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 #![expect(missing_docs, reason = "fields and variants say by their names what they are")]
 
+pub mod certs;
 pub mod child;
 pub mod cluster;
 pub mod etcd;

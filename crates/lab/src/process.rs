@@ -134,7 +134,7 @@ pub fn tied(program: &Path) -> Command {
 
 /// Takes settings from a command that are meant for clients, and read by all.
 pub fn without_settings(command: &mut Command) {
-    for name in ["KEYWAY_SERVICE", "KEYWAY_ADMIN", "KEYWAY_KEYSPACE"] {
+    for name in ["KEYWAY_SERVICE", "KEYWAY_ADMIN", "KEYWAY_KEYSPACE", "KEYWAY_CERTS"] {
         command.env_remove(name);
     }
 }

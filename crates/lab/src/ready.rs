@@ -8,8 +8,13 @@ use anyhow::{Context, Result, bail};
 use client::blocking::Client;
 use client::{Options, PutOptions};
 use console::admin::Admin;
+use console::exit::Failure;
+use console::shared::Shared;
 use controller::{MemberState, Status};
+use envelope::Passes;
+use runtime::admin::AskPass;
 use runtime::up::HASH_KEYSPACE;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// How far a cluster has come.
@@ -21,9 +26,15 @@ pub enum Progress {
     Missing(String),
 }
 
+/// How the cluster is reached from its hosts.
+pub fn settings(plane: Plane, certs: Option<PathBuf>) -> Shared {
+    Shared::of(&[service(plane)], &[admin(LabHost::Controller)], certs, ANSWER_WAIT)
+}
+
 /// Asks the controller.
-pub fn look(rack: &Rack) -> Result<Progress> {
-    let ask = || Ok(Admin::new(&[admin(LabHost::Controller)], ANSWER_WAIT).status());
+pub fn look(rack: &Rack, shared: &Shared) -> Result<Progress, Failure> {
+    let admin = Admin::of(shared, shared.timeout)?;
+    let ask = || Ok(admin.status());
     Ok(match inside(&rack.namespace(LabHost::Controller), ask)? {
         Ok(status) => judge(&status),
         Err(_) => Progress::Missing("the controller does not answer yet".to_owned()),
@@ -43,10 +54,13 @@ fn judge(status: &Status) -> Progress {
 }
 
 /// Writes, reads and deletes a key as the first client.
-pub fn try_out(rack: &Rack, plane: Plane) -> Result<()> {
-    inside(&rack.namespace(LabHost::Client(0)), || {
-        let client =
-            Client::connect(service(plane), Options::default()).context("cannot connect")?;
+pub fn try_out(rack: &Rack, shared: &Shared) -> Result<(), Failure> {
+    let admin = Admin::of(shared, shared.timeout)?;
+    let pass = || Ok(admin.pass(&AskPass::default()));
+    let pass = inside(&rack.namespace(LabHost::Controller), pass)??;
+    let options = Options { passes: pass.map(Passes::new), ..Options::default() };
+    Ok(inside(&rack.namespace(LabHost::Client(0)), || {
+        let client = Client::connect(&shared.services[..], options).context("cannot connect")?;
         let space = client.keyspace(HASH_KEYSPACE).context("nobody answers")?;
         let put = space.put(KEY, KEY, PutOptions::default()).into_result();
         put.context("the first write was not answered")?;
@@ -56,7 +70,7 @@ pub fn try_out(rack: &Rack, plane: Plane) -> Result<()> {
         }
         space.del(KEY).into_result().context("the first deletion was not answered")?;
         Ok(())
-    })
+    })?)
 }
 
 /// Of nobody else.

@@ -7,14 +7,15 @@ mod role;
 
 pub use role::Role;
 
-use crate::cluster::content;
+use crate::certs;
+use crate::cluster::{content, security};
 use crate::hosts::{Hosts, INTERFACE};
 use crate::openvswitch::OpenVSwitch;
 use crate::place::Place;
 use crate::plane::Plane;
 use crate::process::{Running, last_lines, tied, without_settings};
 use crate::user::HASHED;
-use anyhow::{Context, Result, anyhow, ensure};
+use anyhow::{Context, Result, anyhow};
 use nix::sys::signal::Signal;
 use nix::unistd::Pid;
 use std::collections::BTreeMap;
@@ -100,7 +101,6 @@ const REDIS: u16 = 6379;
 
 const CONFIG: &str = "cluster.toml";
 const LOGS: &str = "logs";
-const CERTS: &str = "certs";
 
 /// The processes, where they stand, and where their files are.
 #[derive(Debug)]
@@ -174,17 +174,12 @@ impl RedundantCluster {
         if self.certs().is_none() {
             return Ok(());
         }
-        let mut command = self.command();
-        command.args(["certs", "init", "--config"]).arg(self.dir.join(CONFIG));
-        let made = command.output().context("cannot make certificates")?;
-        let why = String::from_utf8_lossy(&made.stderr);
-        ensure!(made.status.success(), "cannot make certificates: {why}");
-        Ok(())
+        certs::make(self.command(), &self.dir.join(CONFIG))
     }
 
     /// Where the certificates are, if there are some.
     pub fn certs(&self) -> Option<PathBuf> {
-        self.spec.secured.then(|| self.dir.join(CERTS))
+        self.spec.secured.then(|| certs::directory_in(&self.dir))
     }
 
     /// All processes that there are to be, but for gateways.
@@ -270,10 +265,7 @@ impl RedundantCluster {
 
     fn config(&self) -> String {
         let Spec { of_switches, of_controllers, of_nodes, keyspaces, .. } = &self.spec;
-        let security = match self.certs() {
-            Some(directory) => format!("directory = {directory:?}"),
-            None => "open = true".to_owned(),
-        };
+        let security = security(self.certs().as_deref());
         let mut text = format!("[cluster]\nseed = 7\n[security]\n{security}\n");
         if self.spec.plane.has_content() {
             let prefix = content();

@@ -4,6 +4,8 @@
 //! Whoever changes a lab holds a lock on its directory. The kernel frees it when that process
 //! ends, however it ends.
 
+use crate::certs;
+use crate::cluster::Cluster;
 use crate::network;
 use crate::plane::Plane;
 use crate::process::{self, Identity, Process};
@@ -40,13 +42,16 @@ pub struct State {
     pub clients: u16,
     /// The data plane.
     pub plane: Plane,
+    /// Whether everybody has a certificate, and packets are in envelopes.
+    pub secured: bool,
     /// What runs, as far as it has been started.
     pub processes: Vec<Process>,
 }
 
 impl State {
     /// Of a rack of which nothing is there yet.
-    pub fn new(rack: &Rack, plane: Plane) -> Self {
+    pub fn new(cluster: &Cluster) -> Self {
+        let Cluster { rack, plane, secured, .. } = cluster;
         Self {
             keeper: Identity::of(nix::unistd::Pid::this()),
             guard: None,
@@ -54,7 +59,8 @@ impl State {
             nodes: rack.nodes,
             caches: rack.caches,
             clients: rack.clients,
-            plane,
+            plane: *plane,
+            secured: *secured,
             processes: Vec::new(),
         }
     }
@@ -62,6 +68,12 @@ impl State {
     /// The rack of the lab of this name, whose state it is.
     pub fn rack(&self, lab: String) -> Rack {
         Rack { lab, nodes: self.nodes, caches: self.caches, clients: self.clients }
+    }
+
+    /// Where clients of the lab of this name, whose state it is, find certificates, if there are
+    /// some.
+    pub fn certs(&self, lab: &str) -> Option<PathBuf> {
+        self.secured.then(|| certs::directory_in(&directory(lab)))
     }
 
     /// Whether somebody is to have it: its keeper, or, of a lab that stays, any process.

@@ -30,6 +30,6 @@ pub use open::is_local;
 pub(crate) use outside::outside_agent;
 pub use outside::{OutsideFiles, OutsideTls, OutsideUser};
 pub use revoked::{Revoked, revoke};
-pub use secret::{make_secret, read_secrets, replace_secret, secret_in};
+pub use secret::{SecretSource, make_secret, read_secrets, replace_secret, secret_in};
 pub use security::Security;
 pub use watch::Watched;

@@ -16,11 +16,13 @@ use crate::config::EngineKind;
 use crate::disk::MinFreeDisk;
 use crate::driver::{
     CacheDriver, CacheHandle, CacheLimits, ControllerDriver, ControllerHandle, ControllerPlan,
-    Line, MemberHandle, NodeDriver, NodeHandle, NodeLimits, SwitchDriver, SwitchHandle, in_process,
+    KeyPlan, Line, MemberHandle, NodeDriver, NodeHandle, NodeLimits, SwitchDriver, SwitchHandle,
+    in_process,
 };
 use crate::entropy;
 use crate::files::Reserve;
-use crate::identity::Security;
+use crate::identity::{SecretSource, Security};
+use crate::keyring::Keyring;
 use crate::mailbox::MailError;
 use crate::memory::MaxMemory;
 use crate::metrics::Sources;
@@ -35,6 +37,7 @@ use cluster::{CacheId, ClusterId, HotPolicy, KeyspaceKind, Member, NodeId, Selec
 use controller::{
     COPY_BYTES_PER_S, ControllerConfig, KeyspaceSpec, LEASE, LOAD_FLOOR, MemberStatus, SPLIT_BYTES,
 };
+use envelope::RingPorts;
 use plan::Plan;
 pub use records::records_of;
 use std::collections::BTreeMap;
@@ -76,6 +79,8 @@ pub struct UpOptions {
     pub admin: SocketAddr,
     /// What protects the admin server.
     pub security: Security,
+    /// What the keys of envelopes are made of, if packets are to be in some.
+    pub secrets: Option<SecretSource>,
 }
 
 /// The hash keyspace that every embedded cluster has.
@@ -137,7 +142,8 @@ impl Embedded {
             return Err(UpError::Options(problems));
         }
         let reserve = Reserve::new(options.files());
-        let switch = open_switch(options.service, options.switch_threads, &[], None)?;
+        let keyring = || options.secrets.as_ref().map(|_| Keyring::default());
+        let switch = open_switch(options.service, options.switch_threads, &[], keyring())?;
         // First of all: what it releases may be what the others need to start.
         let data = options.data.as_deref();
         let disk = data.map(|data| open_disk(data, options.min_free_disk)).transpose()?;
@@ -153,13 +159,13 @@ impl Embedded {
         let mut nodes = Vec::new();
         for (id, sockets) in (1..).map(NodeId).zip(sockets) {
             let storage = storage(options, id);
-            nodes.push(open_node(id, sockets, &storage, limits, disk.as_ref(), None)?);
+            nodes.push(open_node(id, sockets, &storage, limits, disk.as_ref(), keyring())?);
         }
         let mut caches = Vec::new();
         for id in (1..=options.caches).map(CacheId) {
             let at = SocketAddr::new(switch.service().ip(), 0);
             let sockets = open_sockets(format!("cache {id}"), at, options.shards)?;
-            caches.push(open_cache(id, sockets, CacheLimits::default(), None)?);
+            caches.push(open_cache(id, sockets, CacheLimits::default(), keyring())?);
         }
         let config = ControllerConfig {
             seed: plan.seed,
@@ -190,7 +196,8 @@ impl Embedded {
         let members = members(&roles).map_err(|why| StartError::Thread { role, why })?;
         let keyspaces = keyspaces(options);
         let security = options.security.clone();
-        let plan = ControllerPlan { config, keyspaces, members, security, keys: None };
+        let keys = key_plan(options, switch.service(), &caches);
+        let plan = ControllerPlan { config, keyspaces, members, security, keys };
         let controller = ControllerDriver::start(plan, store).map_err(StartError::from)?;
         let roles = Roles { controller: Some(controller.handle()), ..roles };
         let admin = open_admin("cluster", options.admin, roles.clone())?;
@@ -251,6 +258,7 @@ impl UpOptions {
             service: any,
             admin: any,
             security: Security::Loopback,
+            secrets: None,
         }
     }
 
@@ -381,6 +389,16 @@ fn bind_nodes(
         bound.push(sockets);
     }
     Ok(bound)
+}
+
+/// What the keys of envelopes are made of and for whom, if packets are to be in some.
+fn key_plan(options: &UpOptions, service: SocketAddr, caches: &[CacheDriver]) -> Option<KeyPlan> {
+    let secrets = options.secrets.clone()?;
+    let ports = |first, ports| RingPorts { first, ports };
+    let caches = caches.iter().map(CacheDriver::spec);
+    let caches = caches.map(|it| ports(it.endpoint.into(), it.shards));
+    let fixed = [ports(service, 1)].into_iter().chain(caches).collect();
+    Some(KeyPlan { secrets, classes: Vec::new(), fixed, content: None })
 }
 
 fn keyspaces(options: &UpOptions) -> Vec<KeyspaceSpec> {

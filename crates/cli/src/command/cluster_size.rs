@@ -116,6 +116,7 @@ impl ClusterSize {
     ) -> Result<UpOptions, Failure> {
         Ok(UpOptions {
             security,
+            secrets: None,
             nodes: self.nodes,
             caches: self.caches,
             replicas: self.replicas,

@@ -144,7 +144,8 @@ impl Args {
             };
             Some(HotKeys::new(ask))
         };
-        let known = ClusterView { status: status.as_ref().ok(), hot: &hot };
+        let passes = |user: Option<&str>| pass::of(shared, user);
+        let known = ClusterView { status: status.as_ref().ok(), hot: &hot, passes: &passes };
         let options = self.rules.options(shared, shared.services.clone(), known, self.listen)?;
         let gateway = start(options, shared)?;
         let roles = Roles { security: security.clone(), ..Roles::default() };
@@ -210,8 +211,8 @@ impl Rules {
         let acl = self.acl()?;
         Ok(Options {
             services,
-            passes: pass::passes(shared)?,
-            user_passes: self.user_passes(shared, &acl)?,
+            passes: (known.passes)(None)?,
+            user_passes: self.user_passes(known, &acl)?,
             databases: self.databases(shared, known)?,
             cluster: self.cluster(),
             multi: self.multi,
@@ -227,10 +228,10 @@ impl Rules {
     }
 
     /// The passes by which it acts for its users, if it is to.
-    fn user_passes(&self, shared: &Shared, acl: &Acl) -> Result<UserPasses, Failure> {
+    fn user_passes(&self, known: ClusterView<'_>, acl: &Acl) -> Result<UserPasses, Failure> {
         let mut passes = UserPasses::new();
         for user in acl.can_log_in().filter(|_| self.act_for_users) {
-            let pass = pass::passes_for(shared, user)?.ok_or_else(|| {
+            let pass = (known.passes)(Some(user))?.ok_or_else(|| {
                 Failure::usage(
                     "--act-for-users: nodes do not know who asks, for packets are in no \
                      envelopes; name the gateway's certificate with --certs, and see [security] of \
@@ -285,7 +286,12 @@ pub(crate) struct ClusterView<'a> {
     pub(crate) status: Option<&'a Status>,
     /// Who knows the hot keys of a keyspace, by its name.
     pub(crate) hot: &'a dyn Fn(String) -> Option<HotKeys>,
+    /// Who gives passes: for the gateway itself, or one by which it acts for a user.
+    pub(crate) passes: &'a PassGiver<'a>,
 }
+
+/// Gives a pass, by the name of the user that it is for; none where packets are in no envelopes.
+type PassGiver<'a> = dyn Fn(Option<&str>) -> Result<Option<Passes>, Failure> + 'a;
 
 impl ClusterView<'_> {
     /// A keyspace as a database.

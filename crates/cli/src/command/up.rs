@@ -8,16 +8,21 @@ use ::gateway::{Gateway, HotKeys};
 use anyhow::{Context, anyhow};
 use cluster::Map;
 use console::answer::Answer;
-use console::certs::Role;
+use console::certs::{self, Role};
 use console::exit::{Failure, Verdict};
 use console::logs::Logs;
 use console::note;
 use console::out;
 use console::parse;
+use console::pass;
 use console::shared::Shared;
+use envelope::Pass;
+use runtime::admin::{AskPass, Renewal};
+use runtime::driver::{ControllerHandle, PassWish};
 use runtime::signals::Signals;
 use runtime::up::{Embedded, UpError, UpOptions};
 use std::net::{Ipv4Addr, SocketAddr};
+use std::path::Path;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
 use std::time::Duration;
@@ -26,6 +31,7 @@ use std::time::Duration;
 ///
 /// Listens at --service, --admin and --redis (port 0: any) and, by default, keeps everything in
 /// main memory.
+/// With --certs, whoever asks at --admin shows a certificate, and packets are in envelopes.
 /// Ends in good order on Ctrl-C.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -35,7 +41,7 @@ Examples:
   keyway up --nodes 1 --replicas 1 --engine redis --backend redis://127.0.0.1:6379 --data ./data
   keyway up --nodes 3 --replicas 2 --service 127.0.0.1:9900 --admin 127.0.0.1:9980
   keyway up --redis 127.0.0.1:6379
-  keyway up --admin 10.0.0.1:7780 --certs ./certs
+  keyway up --service 10.0.0.1:7700 --admin 10.0.0.1:7780 --certs ./certs
   keyway up --json --service 127.0.0.1:0 --admin 127.0.0.1:0     for scripts and tests")]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -78,7 +84,10 @@ impl Args {
         // What is kept is for its owner.
         private_files();
         let security = gateway::security(shared, Role::Controller, self.open)?;
-        let options = self.size.options(service_wanted, admin, security)?;
+        let options = UpOptions {
+            secrets: shared.certs.as_deref().map(certs::secrets).transpose()?,
+            ..self.size.options(service_wanted, admin, security)?
+        };
         let embedded = start(&options)?;
         let controller = embedded.roles().controller.clone();
         let controller = controller.ok_or_else(|| anyhow!("the cluster has no controller"))?;
@@ -92,7 +101,8 @@ impl Args {
         if shared.json {
             ready_line(service, admin, redis, &map).print()?;
         } else {
-            out::print(&self.ready_screen(&options, service, admin, redis, &map))?;
+            let certs = shared.certs.as_deref();
+            out::print(&self.ready_screen(&options, (service, admin), redis, certs, &map))?;
         }
         let signal = signals.wait().context("cannot wait for signals")?;
         note!("keyway: {signal}: ending in good order");
@@ -123,7 +133,11 @@ impl Args {
                 Ok(gateway::hot_keys(&status, &keyspace))
             }))
         };
-        let known = ClusterView { status: status.as_ref(), hot: &hot };
+        let passes = |user: Option<&str>| match controller.clone() {
+            Some(controller) => pass::kept(Box::new(move |asked| give(&controller, asked)), user),
+            None => Ok(None),
+        };
+        let known = ClusterView { status: status.as_ref(), hot: &hot, passes: &passes };
         let options = self.rules.options(shared, vec![embedded.service()], known, at)?;
         let gateway = gateway::start(options, shared)?;
         roles.others.add(gateway.metrics());
@@ -133,9 +147,9 @@ impl Args {
     fn ready_screen(
         &self,
         options: &UpOptions,
-        service: SocketAddr,
-        admin: SocketAddr,
+        (service, admin): (SocketAddr, SocketAddr),
         redis: Option<SocketAddr>,
+        certs: Option<&Path>,
         map: &Map,
     ) -> String {
         let size = &self.size;
@@ -160,12 +174,9 @@ impl Args {
                 format!("{name} ({kind}, {} partitions)", partitions.count())
             })
             .collect();
-        let defaults = service.port() == wire::PORT && admin.port() == ADMIN_PORT;
-        let mut export = folder_to_add()
-            .map_or_else(String::new, |folder| format!("  export PATH={folder}:$PATH\n"));
-        if !defaults {
-            export.push_str(&format!("  export KEYWAY_SERVICE={service} KEYWAY_ADMIN={admin}\n"));
-        }
+        let export = exports(service, admin, certs);
+        let (scheme, envelopes) =
+            if certs.is_some() { ("https", ", in envelopes") } else { ("http", "") };
         let (at, cli) = match redis {
             Some(at) => {
                 let cli = redis_cli(at);
@@ -177,8 +188,8 @@ impl Args {
             "\
 Keyway is ready.
 
-  service    {service}, UDP: the switch, where clients send everything
-  admin      http://{admin}, for status, /metrics and keyspaces
+  service    {service}, UDP{envelopes}: the switch, where clients send everything
+  admin      {scheme}://{admin}, for status, /metrics and keyspaces
   redis      {at}, for Redis clients: the gateway
   nodes      {nodes}
   keeps      each key on {} nodes, {keeps}
@@ -199,6 +210,31 @@ Ctrl-C ends it.
             keyspaces.join(", "),
         )
     }
+}
+
+/// A pass for the gateway in this process, or one by which it acts for a user. All may do
+/// everything here.
+fn give(controller: &ControllerHandle, asked: &AskPass) -> Result<Option<Pass>, Failure> {
+    let whose = match &asked.act_for {
+        Some(user) => format!("user {user} of this process"),
+        None => "this process".to_owned(),
+    };
+    let renew = asked.renew.map(|Renewal { number, ticket }| (number, ticket));
+    let given = controller.pass(PassWish { whose, class: 0, renew });
+    given.context("the gateway has no pass").map_err(Failure::Other)
+}
+
+/// What another shell has to know: lines with what is not as it is without being told.
+fn exports(service: SocketAddr, admin: SocketAddr, certs: Option<&Path>) -> String {
+    let mut lines = folder_to_add()
+        .map_or_else(String::new, |folder| format!("  export PATH={folder}:$PATH\n"));
+    if service.port() != wire::PORT || admin.port() != ADMIN_PORT {
+        lines.push_str(&format!("  export KEYWAY_SERVICE={service} KEYWAY_ADMIN={admin}\n"));
+    }
+    if let Some(certs) = certs {
+        lines.push_str(&format!("  export KEYWAY_CERTS={}\n", certs.display()));
+    }
+    lines
 }
 
 /// The folder of this program, if a shell would not find it there.

@@ -4,6 +4,7 @@
 pub(crate) mod asker;
 
 use crate::config::Cluster;
+use crate::full::Redis;
 use crate::processes::Processes;
 use asker::Asker;
 use runtime::admin::{Access, ROUTES, Route};
@@ -13,7 +14,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tempfile::{TempDir, tempdir};
-use testkit::program::run;
+use testkit::program::{Up, run};
 
 const JSON: (&str, &str) = ("content-type", "application/json");
 
@@ -306,4 +307,37 @@ fn rotate(processes: &Processes, ca: &Path, command: &[&str]) {
     assert_eq!(after["ready"], true);
     assert_eq!(after["term"], status["term"], "nothing was restarted");
     processes.ask("put greeting hello").expect(0);
+}
+
+#[test]
+fn packets_of_a_cluster_in_one_process_are_in_envelopes_if_it_has_certificates() {
+    let folder = tempdir().unwrap();
+    let directory = folder.path().join("certs").display().to_string();
+    run(&["certs", "init", "--dir", &directory]).expect(0);
+    let size = ["--nodes", "3", "--caches", "1", "--partitions", "4", "--certs", &directory];
+    let cluster = Up::start(&size);
+    let shown = |words: &[&str]| cluster.run(&[words, &["--certs", &directory]].concat());
+    shown(&["put", "greeting", "hello"]).expect(0);
+    assert_eq!(shown(&["get", "greeting"]).expect(0).stdout, "hello");
+    let keys: Vec<String> = (0..100).map(|n| format!("key{n}")).collect();
+    for key in keys.iter().take(10) {
+        shown(&["put", key, "value"]).expect(0);
+    }
+    let mget = [vec!["mget"], keys.iter().take(10).map(String::as_str).collect()].concat();
+    assert_eq!(shown(&mget).expect(0).stdout.matches("value").count(), 10);
+    let status = shown(&["status", "--json"]).expect(0).json();
+    assert_eq!((&status["security"], &status["envelopes"]), (&"mutual_tls".into(), &true.into()));
+    // The gateway within has a pass of its own.
+    let mut redis = Redis::connect(cluster.redis.expect("a gateway by default"));
+    assert_eq!(redis.ask(&["GET", "greeting"]), "hello");
+    assert_eq!(redis.ask(&["SET", "greeting", "other"]), "+OK");
+    assert_eq!(shown(&["get", "greeting"]).expect(0).stdout, "other");
+    // Nobody else is answered.
+    let bare = cluster.run(&["get", "greeting", "--timeout", "300ms"]);
+    assert_ne!(bare.code, Some(0), "{bare:?}");
+    assert_eq!(cluster.interrupt(), Some(0));
+    std::fs::remove_file(format!("{directory}/envelope.key")).unwrap();
+    let up = ["up", "--service", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--certs", &directory];
+    let ran = run(&up).expect(2);
+    assert!(ran.stderr.contains("keyway certs rotate --envelopes --dir"), "{ran:?}");
 }

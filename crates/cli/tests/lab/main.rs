@@ -93,6 +93,35 @@ mod tests {
     }
 
     #[test]
+    fn packets_of_a_secured_lab_are_in_envelopes() {
+        let _alone = MACHINE.lock().unwrap_or_else(PoisonError::into_inner);
+        let test = "packets_of_a_secured_lab_are_in_envelopes";
+        if !can_build(test) {
+            return;
+        }
+        let planes = ["user", "routes", "xdp"];
+        let planes = if can_load_programs(test) { &planes[..] } else { &planes[..2] };
+        for plane in planes {
+            let size = ["--nodes", "3", "--caches", "1", "--secured", "--plane", plane];
+            let lab = Lab::up(&size);
+            lab.run(0, &["keyway", "put", "greeting", "hello"]).expect(0);
+            assert_eq!(lab.run(0, &["keyway", "get", "greeting"]).expect(0).stdout, "hello");
+            let status = lab.run(0, &["keyway", "status", "--json"]).expect(0).json();
+            assert_eq!(status["envelopes"], true, "{status:#}");
+            // A cookie that a client takes for nothing is waited for with each request.
+            let bench = ["keyway", "bench", "--load", "--keys", "100", "--duration", "1s"];
+            let bench = lab.run(0, &[&bench[..], &["--in-flight", "4", "--json"]].concat());
+            let did = bench.expect(0).json();
+            let (sent, again) = (&did["run"]["datagrams"], &did["run"]["retransmits"]);
+            assert!(again.as_u64() < sent.as_u64().map(|sent| sent / 10), "{plane}: {did:#}");
+            let bare = ["env", "-u", "KEYWAY_CERTS", "keyway", "get", "greeting"];
+            let bare = lab.run(0, &[&bare[..], &["--timeout", "300ms"]].concat());
+            assert_ne!(bare.code, Some(0), "{plane}: {bare:?}");
+            assert_eq!(lab.interrupt(), Some(0));
+        }
+    }
+
+    #[test]
     fn the_kernel_of_a_lab_is_explained_and_its_switch_examined() {
         let _alone = MACHINE.lock().unwrap_or_else(PoisonError::into_inner);
         let test = "the_kernel_of_a_lab_is_explained_and_its_switch_examined";

@@ -131,7 +131,7 @@ fn beginning(name: &[u8]) -> u128 {
 const QUOTED_MAX: usize = 128;
 
 fn unknown(args: &[Bytes]) -> Reply {
-    let name = quotable(args.first().map(Bytes::as_ref).unwrap_or_default(), QUOTED_MAX);
+    let name = quoted_name(args.first().map(Bytes::as_ref).unwrap_or_default());
     let mut quoted = String::new();
     for arg in args.iter().skip(1) {
         let Some(left) = QUOTED_MAX.checked_sub(quoted.len()).filter(|left| *left > 0) else {
@@ -146,6 +146,11 @@ fn unknown(args: &[Bytes]) -> Reply {
 fn unknown_subcommand(spec: &Spec, second: &[u8]) -> Reply {
     let (name, second) = (spec.name.to_uppercase(), quotable(second, QUOTED_MAX));
     Reply::Error(format!("ERR unknown subcommand '{second}'. Try {name} HELP.").into())
+}
+
+/// What an error repeats of a command's name.
+pub(crate) fn quoted_name(name: &[u8]) -> String {
+    quotable(name, QUOTED_MAX)
 }
 
 /// At most so many bytes of a text, which ends at a zero byte as in C.

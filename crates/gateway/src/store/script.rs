@@ -119,12 +119,10 @@ impl Caller {
 
     /// Whether a command may be carried out in the script.
     fn admit(&self, args: &[Bytes]) -> Result<Found, Reply> {
-        let named = args.first().and_then(|name| command::find(name));
-        let named = named.ok_or(Reply::error("ERR Unknown Redis command called from script"))?;
+        let name = args.first().map(Bytes::as_ref).unwrap_or_default();
+        let named = command::find(name).ok_or_else(|| unknown(name))?;
         let found = command::resolve(args).map_err(|reply| match reply {
-            Reply::Error(text) if text.starts_with("ERR unknown subcommand") => {
-                Reply::error("ERR Unknown Redis command called from script")
-            }
+            Reply::Error(text) if text.starts_with("ERR unknown subcommand") => unknown(name),
             _ => Reply::error("ERR Wrong number of args calling Redis command from script"),
         })?;
         if matches!(named.keys, Keys::Counted(_)) {
@@ -149,6 +147,13 @@ impl Caller {
         }
         Ok(found)
     }
+}
+
+/// What Redis says of a command that it does not have. It names none; but here a library may want
+/// one that Redis has, and whoever reads the error is to see which.
+fn unknown(name: &[u8]) -> Reply {
+    let name = command::quoted_name(name);
+    Reply::Error(format!("ERR Unknown Redis command called from script: '{name}'").into())
 }
 
 fn allowed(user: &User, found: Found, args: &[Bytes]) -> Result<(), Reply> {

@@ -4,16 +4,15 @@ use super::rights::{RIGHTS_MAX, RightsSection};
 use super::{Classes, Config};
 use crate::driver::KeyPlan;
 use crate::identity::{
-    CertificateFiles, Expected, Identity, IdentityError, Role, Security, Watched, is_local,
-    read_secrets, secret_in,
+    CertificateFiles, Expected, Identity, IdentityError, Role, SecretSource, Security, is_local,
+    secret_in,
 };
 use crate::keyring::Keyring;
 use cluster::{CacheId, Member, NodeId};
 use envelope::RingPorts;
 use serde::Deserialize;
-use std::net::{Ipv6Addr, SocketAddr, SocketAddrV6};
+use std::net::{SocketAddr, SocketAddrV6};
 use std::path::PathBuf;
-use std::sync::Arc;
 
 /// `[security]`
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -59,9 +58,6 @@ impl SecuritySection {
     }
 }
 
-/// Bits of a content address behind the service prefix.
-const CONTENT_SHIFT: usize = 128 - wire::CONTENT_PREFIX_BITS;
-
 fn yes() -> bool {
     true
 }
@@ -94,19 +90,17 @@ impl Config {
                 hint: hint.to_owned(),
             }
         })?;
-        let read = path.clone();
-        let secrets = Watched::new("envelope key", vec![path], move || read_secrets(&read))?;
+        let secrets = SecretSource::of_file(&path)?;
         let ports = |first, ports| RingPorts { first, ports };
         let switches = self.switches.iter().map(|it| ports(it.service, 1));
         let caches = self.caches.iter().map(|it| ports(it.listen, it.shards));
         Ok(Some(KeyPlan {
-            secrets: Arc::new(move || secrets.get()),
+            secrets,
             classes: section.rights.iter().map(RightsSection::class).collect(),
             fixed: switches.chain(caches).collect(),
-            content: self.content.map(|it| {
-                let first = Ipv6Addr::from(u128::from(it.prefix.bits()) << CONTENT_SHIFT);
-                SocketAddrV6::new(first, it.port, 0, 0)
-            }),
+            content: self
+                .content
+                .map(|it| SocketAddrV6::new(it.prefix.addresses().addr, it.port, 0, 0)),
         }))
     }
 

@@ -71,6 +71,18 @@ fn content_addresses_can_be_had() {
 }
 
 #[test]
+fn members_ask_for_cookies_at_the_content_addresses_of_the_configuration() {
+    let directory = tempfile::tempdir().unwrap();
+    let secret = crate::identity::secret_in(directory.path());
+    crate::identity::make_secret(&secret).unwrap();
+    let mut config = with_content();
+    config.security = security(&format!("directory = {:?}", directory.path()));
+    let plan = config.key_plan().unwrap().unwrap();
+    let first = plan.content.unwrap();
+    assert_eq!((first.ip().to_string(), first.port()), ("fd00:6b77:1::".to_owned(), 7800));
+}
+
+#[test]
 fn each_mistake_about_content_addresses_is_found() {
     type Change = fn(&mut Config);
     let range = || example().keyspaces.into_iter().find(|it| it.kind == KeyspaceForm::Range);

@@ -6,11 +6,14 @@
 
 use super::error::IdentityError;
 use super::files::read_secret;
+use super::watch::Watched;
 use super::write::{Visibility, write};
 use crate::entropy;
 use data_encoding::HEXLOWER_PERMISSIVE as HEX;
 use envelope::{Period, Secret, Secrets};
+use std::fmt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Its name in a directory.
 const FILE: &str = "envelope.key";
@@ -22,6 +25,41 @@ const FROM_LATER: u64 = 2;
 #[must_use]
 pub fn secret_in(directory: &Path) -> PathBuf {
     directory.join(FILE)
+}
+
+/// The secrets as they are now.
+#[derive(Clone)]
+pub struct SecretSource(Arc<dyn Fn() -> Arc<Secrets> + Send + Sync>);
+
+impl SecretSource {
+    /// Those that this says whenever it is asked, which is often.
+    pub fn new(ask: impl Fn() -> Arc<Secrets> + Send + Sync + 'static) -> Self {
+        Self(Arc::new(ask))
+    }
+
+    /// Those of a file, which is read again when it changes.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be used.
+    pub fn of_file(path: &Path) -> Result<Self, IdentityError> {
+        let read = path.to_owned();
+        let paths = vec![read.clone()];
+        let secrets = Watched::new("envelope key", paths, move || read_secrets(&read))?;
+        Ok(Self::new(move || secrets.get()))
+    }
+
+    /// The secrets.
+    #[must_use]
+    pub fn get(&self) -> Arc<Secrets> {
+        (self.0)()
+    }
+}
+
+impl fmt::Debug for SecretSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SecretSource")
+    }
 }
 
 /// Makes a secret where there is none.

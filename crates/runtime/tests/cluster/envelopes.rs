@@ -10,7 +10,7 @@ use runtime::driver::{
     ClassRights, ControllerDriver, ControllerPlan, KeyPlan, MemberHandle, NodeDriver, NodeLimits,
     PassWish, SwitchDriver, in_process,
 };
-use runtime::identity::Security;
+use runtime::identity::{SecretSource, Security};
 use runtime::keyring::Keyring;
 use runtime::net::Socket;
 use runtime::store::EmbeddedStore;
@@ -75,7 +75,7 @@ impl Cluster {
         let read = Allowed { read: true, ..Allowed::default() };
         let reader = ClassRights { elsewhere: read, keyspaces: BTreeMap::new() };
         let keys = KeyPlan {
-            secrets: Arc::new(move || Arc::clone(&secrets)),
+            secrets: SecretSource::new(move || Arc::clone(&secrets)),
             classes: vec![reader],
             fixed: vec![RingPorts { first: switch.service(), ports: 1 }],
             content: None,

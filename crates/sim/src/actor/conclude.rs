@@ -22,6 +22,16 @@ impl What {
             Self::Writes(_) | Self::Batch(_) => true,
         }
     }
+
+    /// What it was if it was the last step of it: only a client that went away does not go on, and
+    /// what became of its manifests is unknown.
+    fn into_whole(self) -> Self {
+        match self {
+            Self::Big(BigStep::Seal { key, kind, .. }) => Self::One(key, kind),
+            Self::Big(BigStep::SealAll { planned, .. }) => Self::Batch(planned),
+            other => other,
+        }
+    }
 }
 
 impl Actor {
@@ -76,7 +86,7 @@ impl Actor {
         let told = Asking { client, called, now, sure, unaware };
         let op =
             |kind, version| Op { client: self.index, called: asked.at, returned, kind, version };
-        match asked.what {
+        match asked.what.into_whole() {
             What::One(key, kind) => {
                 let (kind, version) = match reply {
                     Some(reply) => complete(kind, &reply, history),
@@ -102,11 +112,6 @@ impl Actor {
                 None => told.unknown(&writes, history),
             },
             What::Batch(parts) => told.batch(&parts, reply, history),
-            // Only a client that went away does not go on. What became of its manifest is unknown.
-            What::Big(BigStep::Seal { key, kind, .. }) => {
-                history.record(&key, op(kind, Version::NONE))
-            }
-            What::Big(BigStep::SealAll { planned, .. }) => told.batch(&planned, reply, history),
             // How many keys there are the nodes are asked in the end, beside their disks.
             What::Big(_) | What::Count | What::Lock(_) => {}
             What::Scan(scan) => {

@@ -12,8 +12,8 @@ use std::process::Command;
 
 /// Run a command on a client's host in a lab, or a shell if none is given.
 ///
-/// It finds the cluster by KEYWAY_SERVICE and KEYWAY_ADMIN, and this program as keyway. Ends as the
-/// command does.
+/// It finds the cluster by KEYWAY_SERVICE and KEYWAY_ADMIN, its certificate by KEYWAY_CERTS, and
+/// this program as keyway. Ends as the command does.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -42,7 +42,7 @@ impl Args {
             let why = format!("no client {} in lab {lab}; choose 0 to {last}", self.client);
             return Err(Failure::usage(why));
         }
-        let plane = state.plane;
+        let (plane, certs) = (state.plane, state.certs(&lab));
         let rack = state.rack(lab);
         namespace::enter(&rack.namespace(LabHost::Client(self.client)))?;
         let shell = || std::env::var_os("SHELL").unwrap_or_else(|| "/bin/sh".into());
@@ -53,6 +53,9 @@ impl Args {
         command.env("KEYWAY_SERVICE", service(plane).to_string());
         command.env("KEYWAY_ADMIN", admin(LabHost::Controller).to_string());
         command.env("KEYWAY_SWITCH", admin(LabHost::Switch).to_string());
+        if let Some(certs) = certs {
+            command.env("KEYWAY_CERTS", certs);
+        }
         command.env("PATH", path()?);
         let error = command.exec();
         let context = format!("cannot run {}", program.display());

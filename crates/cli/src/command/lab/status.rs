@@ -43,13 +43,14 @@ impl Args {
 
 /// What programs want to know of a lab.
 pub(super) fn describe(answer: Answer, lab: &str, state: &State) -> Answer {
-    let State { nodes, clients, plane, namespaces, .. } = state;
+    let State { nodes, clients, plane, secured, namespaces, .. } = state;
     let processes: Vec<Value> = state.processes.iter().map(process_json).collect();
     answer
         .with("lab", lab)
         .with("service", service(*plane))
         .with("admin", admin(LabHost::Controller))
         .with("plane", plane)
+        .with("secured", secured)
         .with("nodes", nodes)
         .with("clients", clients)
         .with("keeper", state.keeper.map(|keeper| keeper.pid))

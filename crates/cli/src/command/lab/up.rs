@@ -31,6 +31,7 @@ Examples:
   keyway lab up --engine fjall --data ./data
   keyway lab up --plane routes --caches 1                    the switch is a router
   keyway lab up --plane openflow --caches 1                  an Open vSwitch links the hosts
+  keyway lab up --secured                                    packets are in envelopes
   keyway lab up --name other --json                          for scripts and tests")]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -50,6 +51,9 @@ pub(crate) struct Args {
     /// So many of the nodes, the last ones, serve half of --node-rate.
     #[arg(long, value_name = "N", default_value_t = 0, requires = "node_rate")]
     slow_nodes: u16,
+    /// Everybody has a certificate, and packets are in envelopes.
+    #[arg(long)]
+    secured: bool,
     /// Return when the cluster is ready, and leave the lab until: keyway lab down
     #[arg(long)]
     detach: bool,
@@ -120,8 +124,8 @@ impl Args {
         }
         let UpOptions { nodes, caches, .. } = size;
         let rack = Rack { lab: self.lab.name.clone(), nodes, caches, clients: self.clients };
-        let Self { plane, node_rate, slow_nodes, .. } = *self;
-        Ok(Cluster { rack, plane, size, node_rate, slow_nodes })
+        let Self { plane, node_rate, slow_nodes, secured, .. } = *self;
+        Ok(Cluster { rack, plane, size, node_rate, slow_nodes, secured })
     }
 
     fn ready_screen(&self, rack: &Rack, took: Duration) -> String {
@@ -140,6 +144,8 @@ impl Args {
             0 => String::new(),
             caches => format!("\n  caches     {caches}"),
         };
+        let (scheme, envelopes) =
+            if self.secured { ("https", " in envelopes") } else { ("http", "") };
         let (replicas, engine) = (self.size.replicas, self.size.engine().name());
         let end = if self.detach {
             format!("keyway lab down{option} ends it.")
@@ -151,10 +157,10 @@ impl Args {
 Lab {lab} is ready after {seconds:.1} s.
 
   clients    {clients}, the first in namespace {}
-  service    {service}, UDP, in namespace {}
+  service    {service}, UDP{envelopes}, in namespace {}
   nodes      {nodes}, from {} on, {engine}{rate}{caches}
   keeps      each key on {replicas} nodes
-  admin      http://{admin}
+  admin      {scheme}://{admin}
 
 Try in another shell:
 

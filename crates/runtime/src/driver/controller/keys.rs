@@ -1,6 +1,7 @@
 //! The keys of envelopes, and passes: what the controllers hand out where the network is not to be
 //! trusted (protocol, section 14).
 
+use crate::identity::SecretSource;
 use cluster::{EnvelopeOrder, KeysNumber, Map, Member};
 use envelope::{Allowed, Key, Pass, PassNumber, Period, Rights, RightsTable, RingPorts, Secrets};
 use std::collections::BTreeMap;
@@ -13,8 +14,8 @@ use wire::Revision;
 /// What keys are made of and for whom.
 #[derive(Clone)]
 pub struct KeyPlan {
-    /// The secrets as they are now; asked often.
-    pub secrets: Arc<dyn Fn() -> Arc<Secrets> + Send + Sync>,
+    /// The secrets.
+    pub secrets: SecretSource,
     /// What each class of clients may do, from class 1 on.
     pub classes: Vec<ClassRights>,
     /// Where switches and caches are. Nodes are in the map.
@@ -108,7 +109,7 @@ impl KeyOffice {
 
     /// Makes orders, if what they are made of has changed.
     fn make(&mut self, map: &Map, period: Period) {
-        let secrets = (self.plan.secrets)();
+        let secrets = self.plan.secrets.get();
         let is_made = |made: &Made| {
             made.period == period && made.map == map.revision && made.secrets == secrets
         };
@@ -155,7 +156,7 @@ impl KeyOffice {
 
     /// Gives a pass, or renews one.
     pub(super) fn grant(&mut self, wish: &PassWish, unix_ms: u64) -> Result<Pass, PassError> {
-        let secrets = (self.plan.secrets)();
+        let secrets = self.plan.secrets.get();
         let number = match wish.renew {
             None => {
                 let next = self.numbers.next().ok_or(PassError::NoNumbers)?;
@@ -206,7 +207,7 @@ mod tests {
         let keyspaces = [("users".to_owned(), read), ("missing".to_owned(), Allowed::ALL)].into();
         let service = RingPorts { first: "10.0.0.1:7700".parse().unwrap(), ports: 1 };
         KeyOffice::new(KeyPlan {
-            secrets: Arc::new(move || Arc::clone(&secrets)),
+            secrets: SecretSource::new(move || Arc::clone(&secrets)),
             classes: vec![ClassRights { elsewhere: Allowed::default(), keyspaces }],
             fixed: vec![service],
             content: None,
