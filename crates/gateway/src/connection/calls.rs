@@ -66,17 +66,16 @@ impl Connection {
         self.under_way.first() + self.slots.len() as u64 - 1
     }
 
-    /// The turn of a command has come. If the value of its key is known, a GET need not be carried
-    /// out.
-    fn begin(&mut self, number: u64, known: Option<Bytes>) {
+    /// The turn of a command has come. A GET whose reply is known need not be carried out.
+    fn begin(&mut self, number: u64, known: Option<Reply>) {
         let now = self.now;
         let Some(slot) = self.slot(number) else { return };
         slot.call.began = now;
         let Stage::Waits(work, incoming) = mem::replace(&mut slot.stage, Stage::Runs) else {
             return;
         };
-        if let (Keyed::Get, Some(value)) = (work.command, known) {
-            self.note_end(number, Reply::Bulk(value).into());
+        if let Some(reply) = known.and_then(|it| as_read(work.command, &slot.call.args, it)) {
+            self.note_end(number, reply.into());
         } else if incoming.is_some() {
             self.spawn(number, work, incoming);
         } else {
@@ -120,6 +119,7 @@ impl Connection {
         incoming: Option<Box<Result<Incoming, Reply>>>,
     ) {
         let store = Arc::clone(&self.store);
+        self.under_way.note_sent(number);
         let Some(slot) = self.slot(number) else { return };
         slot.stage = Stage::Runs;
         let args = mem::take(&mut slot.call.args);
@@ -147,6 +147,7 @@ impl Connection {
             return;
         }
         let mut planned = mem::take(&mut self.planned);
+        planned.iter().for_each(|number| self.under_way.note_sent(*number));
         let mut opening = self.inbox.open();
         planned.retain(|&number| {
             let Some(slot) = slot_of(&mut self.slots, &self.under_way, number) else {
@@ -281,4 +282,13 @@ fn slot_of<'a>(
 ) -> Option<&'a mut Slot> {
     let index = number.checked_sub(under_way.first())?;
     slots.get_mut(usize::try_from(index).ok()?)
+}
+
+/// The reply to a command that reads one key, given that to a GET of it; `None` to all others.
+fn as_read(command: Keyed, args: &[Bytes], reply: Reply) -> Option<Reply> {
+    match (command, args, reply) {
+        (Keyed::Get, _, reply) | (Keyed::MGet, [_, _], reply @ Reply::Error(_)) => Some(reply),
+        (Keyed::MGet, [_, _], value) => Some(Reply::Array(vec![value])),
+        _ => None,
+    }
 }

@@ -3,13 +3,17 @@
 //! too, but begun when that has been settled: when it is known what it is answered with, even if
 //! others are to be answered before. So it holds up nothing but what is about its key.
 //!
-//! A GET that waits for a plain SET needs not be carried out: what it may tell at the moment at
-//! which that SET took effect is what was set.
+//! A GET that came before a plain SET for which it waits was sent needs not be carried out: what it
+//! may tell at the moment at which that SET took effect is what was set. One that came later may
+//! not be told that: others may have written the key after the SET, and been answered, before it
+//! came. Nor may one behind an MGET of the key, which reads later.
 //!
-//! A plain SET that waits needs not be carried out either if another one of its key comes right
-//! behind it: that one carries it. What it has written nobody could have read: it takes effect just
-//! before the one that carries it, which was begun later and is answered with the same reply. So of
-//! any number of SETs that come while one of their key is under way only the last is sent.
+//! A plain SET that waits needs not be carried out either if another one of its key comes, and
+//! nothing but GETs of that key lies between them: the later one carries it. What it has written
+//! nobody else could have read: it takes effect just before the one that carries it, which was
+//! begun later and is answered with the same reply. There the GETs between them take place, too:
+//! they are told what it has set, or the same error. So of any number of SETs and GETs that come
+//! while a SET of their key is under way only the last SET is sent.
 //!
 //! A client takes replies in the order of its commands, and never may a later one show an older
 //! state of a key than an earlier one. GETs that overlap can be carried out in any order. If the
@@ -48,9 +52,9 @@ pub(super) struct UnderWay {
     turns: VecDeque<Turn>,
 }
 
-/// A command that may be begun, by its number; and the value that its key has by the one before it,
-/// if that is known.
-pub(super) type Turn = (u64, Option<Bytes>);
+/// A command that may be begun, by its number; and what it is answered with if it is a GET, where
+/// that is known from the one before it.
+pub(super) type Turn = (u64, Option<Reply>);
 
 /// The keys of a command, in their order; none if it overlaps with nothing.
 pub(super) type NamedKeys = SmallVec<[Bytes; 1]>;
@@ -65,6 +69,8 @@ struct Command {
     waiting: Vec<u64>,
     /// SETs before it that are never begun, and end as it does.
     carried: Vec<u64>,
+    /// Whether it may have taken effect.
+    sent: bool,
     /// Whether it was run again, after all before it.
     again: bool,
     /// What came of it, if it was carried out.
@@ -79,6 +85,9 @@ struct Use {
     key: Bytes,
     /// The command that has to be settled before this one is begun, because of this key.
     after: Option<u64>,
+    /// Whether it may take place where that one takes effect: it came before that was sent, and so
+    /// may all reads between them.
+    in_time: bool,
     /// Whether a read of the same key that this one overlaps with is to be settled first.
     behind: bool,
     /// Which read of the same key was started next, while this one was under way.
@@ -166,19 +175,20 @@ impl UnderWay {
             waits: 0,
             waiting: Vec::new(),
             carried: Vec::new(),
+            sent: false,
             again: false,
             ended: None,
             settled: false,
         });
-        let mut overlap = Overlap::Apart;
+        let (mut overlap, alone) = (Overlap::Apart, keys.len() == 1);
         for key in keys {
-            overlap = self.use_key(number, key, spared);
+            overlap = self.use_key(number, key, alone, spared);
         }
         (overlap, self.at(number).waits > 0)
     }
 
-    /// The last command has to do with that key, too.
-    fn use_key(&mut self, number: u64, key: Bytes, spared: Spares) -> Overlap {
+    /// The last command has to do with that key, alone or with others.
+    fn use_key(&mut self, number: u64, key: Bytes, alone: bool, spared: Spares) -> Overlap {
         let place = UsePlace { command: number, index: self.at(number).uses.len() };
         let last = self.last.insert(key.clone(), place);
         let overlap = last.map_or(Overlap::Apart, |last| self.overlap(number, last.command));
@@ -212,7 +222,14 @@ impl UnderWay {
             waiting.push(number);
             self.command(number).waits += 1;
         }
-        self.command(number).uses.push(Use { key, after, behind, next: None, told: None });
+        let in_time = alone
+            && after.is_some_and(|it| !self.at(it).sent)
+            && match (overlap, last) {
+                (Overlap::Beside(_), Some(last)) => self.used(last).in_time,
+                _ => true,
+            };
+        let it = Use { key, after, in_time, behind, next: None, told: None };
+        self.command(number).uses.push(it);
         overlap
     }
 
@@ -224,12 +241,21 @@ impl UnderWay {
         }
     }
 
-    /// The command before one of its key, if that need not be carried out because of it: a SET that
-    /// waits.
+    /// The SET before one of its key, if that need not be carried out because of it: it waits, and
+    /// what waits for it are GETs of its key alone.
     fn spared(&self, last: u64, number: u64) -> Option<u64> {
-        let (before, it) = (self.at(last), self.at(number));
-        let both_set = matches!((&before.kind, &it.kind), (Kind::Set(_), Kind::Set(_)));
-        (both_set && before.waits > 0).then_some(last)
+        let is_set = |it: &Command| matches!(it.kind, Kind::Set(_));
+        let is_get = |it: &Command| matches!(it.kind, Kind::Get) && it.uses.len() == 1;
+        let before = self.at(last);
+        let set = if is_get(before) { before.after().filter(|_| before.waits > 0)? } else { last };
+        let waits = set >= self.done && is_set(self.at(set)) && self.at(set).waits > 0;
+        let only_gets = || self.at(set).waiting.iter().all(|it| is_get(self.at(*it)));
+        (is_set(self.at(number)) && waits && only_gets()).then_some(set)
+    }
+
+    /// A command may have taken effect, from now on.
+    pub(super) fn note_sent(&mut self, number: u64) {
+        self.command(number).sent = true;
     }
 
     /// A command was carried out, with that reply, which tells this of its keys. The SETs that it
@@ -239,6 +265,7 @@ impl UnderWay {
         for number in &carried {
             let it = self.command(*number);
             (it.ended, it.settled) = (Some((reply.clone(), Sights::new())), true);
+            self.let_go(*number, true);
         }
         self.command(number).ended = Some((reply, sights));
         self.settle(number);
@@ -258,7 +285,7 @@ impl UnderWay {
                     rest.push(next.command);
                 }
             }
-            self.let_go(number);
+            self.let_go(number, false);
         }
     }
 
@@ -286,20 +313,24 @@ impl UnderWay {
         settled
     }
 
-    /// What waits for a command that is settled does so no longer.
-    fn let_go(&mut self, number: u64) {
+    /// What waits for a command that is settled does so no longer. What waits for one that another
+    /// carried comes before that one: it is not carried out after it, whatever became of it.
+    fn let_go(&mut self, number: u64, carried: bool) {
         let it = self.command(number);
         let waiting = mem::take(&mut it.waiting);
-        let is_ok = it.ended.as_ref().is_some_and(|(reply, _)| *reply == Reply::OK);
-        let value = match &it.kind {
-            Kind::Set(value) if is_ok => Some(value.clone()),
+        let known = match (&it.kind, &it.ended) {
+            (Kind::Set(value), Some((reply, _))) if *reply == Reply::OK => {
+                Some(Reply::Bulk(value.clone()))
+            }
+            (_, Some((reply, _))) if carried => Some(reply.clone()),
             _ => None,
         };
         for number in waiting {
             let it = self.command(number);
             it.waits -= 1;
             if it.waits == 0 {
-                self.turns.push_back((number, value.clone()));
+                let in_time = it.uses.iter().all(|it| it.in_time);
+                self.turns.push_back((number, known.clone().filter(|_| in_time)));
             }
         }
     }

@@ -179,20 +179,79 @@ fn a_command_is_begun_when_the_last_that_it_waits_for_is_settled() {
 }
 
 #[test]
-fn gets_that_wait_for_a_plain_set_tell_what_it_has_set() {
-    let set_and_get = |kind, reply: Reply| {
+fn gets_that_wait_for_a_plain_set_that_was_not_sent_yet_tell_what_it_has_set() {
+    let set_and_gets = |kind, reply: Reply| {
         let mut under_way = UnderWay::default();
         assert!(!under_way.push(keys("k"), kind).1);
         assert!(under_way.push(keys("k"), Kind::Get).1);
+        under_way.note_sent(0);
+        assert!(under_way.push(keys("k"), Kind::Get).1);
         under_way.end(0, reply, Sights::new());
-        let (number, value) = under_way.next_turn().unwrap();
-        assert_eq!(number, 1);
-        value
+        let (in_time, late) = (under_way.next_turn().unwrap(), under_way.next_turn().unwrap());
+        assert_eq!((in_time.0, late), (1, (2, None)), "others may have written before it came");
+        in_time.1
     };
-    assert_eq!(set_and_get(Kind::Set(key("new")), Reply::OK), Some(key("new")));
+    let told = set_and_gets(Kind::Set(key("new")), Reply::OK);
+    assert_eq!(told, Some(Reply::bulk("new")));
     let unknown = Reply::error("ERR nobody answered");
-    assert_eq!(set_and_get(Kind::Set(key("new")), unknown), None, "it may not have taken effect");
-    assert_eq!(set_and_get(Kind::Other, Reply::OK), None);
+    assert_eq!(set_and_gets(Kind::Set(key("new")), unknown), None, "it may not have taken effect");
+    assert_eq!(set_and_gets(Kind::Other, Reply::OK), None);
+}
+
+#[test]
+fn gets_behind_an_mget_are_carried_out_after_a_set() {
+    let mut under_way = UnderWay::default();
+    for (names, kind) in [
+        ("k", Kind::Set(key("new"))),
+        ("k", Kind::Get),
+        ("ko", Kind::Get),
+        ("k", Kind::Get),
+        ("k", Kind::Get),
+    ] {
+        under_way.push(keys(names), kind);
+    }
+    under_way.end(0, Reply::OK, Sights::new());
+    let told: Vec<Turn> = std::iter::from_fn(|| under_way.next_turn()).collect();
+    assert_eq!(told[0], (1, Some(Reply::bulk("new"))));
+    assert_eq!(told[1..], [(2, None), (3, None), (4, None)]);
+}
+
+#[test]
+fn gets_of_a_set_that_another_carries_are_told_what_it_would_have_set_or_its_error() {
+    let set = |value| Kind::Set(key(value));
+    let told = |reply: Reply| {
+        let mut under_way = UnderWay::default();
+        for kind in [set("0"), set("1"), Kind::Get, Kind::Get, set("4"), Kind::Get, set("6")] {
+            under_way.push(keys("k"), kind);
+        }
+        under_way.note_sent(0);
+        under_way.push(keys("k"), Kind::Get);
+        under_way.end(0, Reply::OK, Sights::new());
+        assert_eq!(turns(&mut under_way), [6], "of all of them only the last is begun");
+        under_way.note_sent(6);
+        assert_eq!(under_way.end(6, reply, Sights::new()), [1, 4]);
+        std::iter::from_fn(|| under_way.next_turn()).collect::<Vec<Turn>>()
+    };
+    let value = |text: &str| Some(Reply::bulk(text));
+    let all = [(2, value("1")), (3, value("1")), (5, value("4")), (7, value("6"))];
+    assert_eq!(told(Reply::OK), all);
+    let error = || Reply::error("ERR nobody answered");
+    let all = [(2, Some(error())), (3, Some(error())), (5, Some(error())), (7, None)];
+    assert_eq!(told(error()), all, "a GET behind it is carried out");
+}
+
+#[test]
+fn a_set_carries_none_that_something_but_gets_of_its_key_waits_for() {
+    for (names, kind) in [("ko", Kind::Get), ("k", Kind::Other)] {
+        let mut under_way = UnderWay::default();
+        let mut come = |names, kind| under_way.push(keys(names), kind).1;
+        assert!(!come("k", Kind::Set(key("0"))));
+        assert!(come("k", Kind::Set(key("1"))));
+        assert!(come(names, kind));
+        assert!(come("k", Kind::Set(key("3"))));
+        under_way.end(0, Reply::OK, Sights::new());
+        assert_eq!(turns(&mut under_way), [1]);
+    }
 }
 
 #[test]
@@ -206,7 +265,7 @@ fn of_sets_that_wait_for_each_other_only_the_last_is_begun() {
     assert_eq!(come("k", set("3")), (Overlap::After(2), true));
     assert_eq!(come("k", set("4")), (Overlap::After(3), true));
     assert_eq!(come("k", Kind::Get), (Overlap::After(4), true));
-    assert_eq!(come("k", set("6")), (Overlap::After(5), true), "a GET would see the one before");
+    assert_eq!(come("k", set("6")), (Overlap::After(5), true));
     assert_eq!(come("k", Kind::Other), (Overlap::After(6), true));
     assert_eq!(come("k", set("8")), (Overlap::After(7), true), "its reply may say what was there");
     assert_eq!(come("k", set("9")), (Overlap::After(8), true));
@@ -214,12 +273,12 @@ fn of_sets_that_wait_for_each_other_only_the_last_is_begun() {
         let carried = under_way.end(number, Reply::OK, Sights::new());
         (carried, std::iter::from_fn(|| under_way.next_turn()).collect::<Vec<Turn>>())
     };
-    assert_eq!(end(0), (vec![], vec![(4, Some(key("0")))]));
+    let value = |text: &str| Some(Reply::bulk(text));
+    assert_eq!(end(0), (vec![], vec![(6, value("0"))]));
     assert_eq!(end(1), (vec![], vec![]));
-    let told = (5, Some(key("4")));
-    assert_eq!(end(4), (vec![2, 3], vec![told]), "it tells what the last of them has set");
-    assert_eq!(end(5), (vec![], vec![(6, None)]));
-    assert_eq!(end(6), (vec![], vec![(7, Some(key("6")))]));
+    let told = vec![(5, value("4")), (7, value("6"))];
+    assert_eq!(end(6), (vec![2, 3, 4], told), "a GET tells what the last before it has set");
+    assert_eq!(end(5), (vec![], vec![]));
     assert_eq!(end(7), (vec![], vec![(9, None)]));
     assert_eq!(end(9), (vec![8], vec![]));
     for _ in 0..10 {

@@ -13,7 +13,7 @@ enum Step {
     Changes(usize, State),
     /// The client sends a command about these keys.
     Comes { keys: Vec<usize>, what: What },
-    /// One that is under way takes effect on its next key, or fails.
+    /// One that is under way takes effect on its next key, or its reply comes; or it fails.
     Reads { which: usize, fails: bool },
     /// The first is answered if it was carried out.
     Ends,
@@ -61,12 +61,16 @@ struct Running {
     what: What,
     /// Whether its turn has not come.
     waits: bool,
-    /// Whether its turn never comes, for a SET behind it carries it.
+    /// Whether a SET behind it carries it: its turn never comes, or that of a GET when that SET has
+    /// ended.
     spared: bool,
-    /// Whether it ended as another SET did.
+    /// Whether it ended as another SET did, or tells what such a SET has set.
     carried: bool,
+    /// The version that it left, or is told without being carried out, if that is so.
+    version: Option<u64>,
     /// Whether it may read a value that streams.
     alone: bool,
+    came: usize,
     began: usize,
     /// What became of its first keys.
     parts: Vec<(Reply, Seen)>,
@@ -88,10 +92,25 @@ impl Running {
         self.keys[self.parts.len()]
     }
 
-    /// It takes effect on that; what it tells then if that was the last.
-    fn go_on(&mut self, state: &mut (State, u64), version: u64) -> Option<(Reply, Sights)> {
+    /// What it tells, if it has taken effect on all keys.
+    fn told(&mut self) -> Option<(Reply, Sights)> {
+        if self.parts.len() < self.keys.len() {
+            return None;
+        }
+        let several = self.keys.len() > 1;
+        let (mut replies, sights): (Vec<_>, Sights) = self.parts.drain(..).unzip();
+        let one = if several { None } else { replies.pop() };
+        let reply = if self.what == What::Set { Some(Reply::OK) } else { one };
+        Some((reply.unwrap_or(Reply::Array(replies)), sights))
+    }
+
+    /// It takes effect on its next key.
+    fn go_on(&mut self, state: &mut (State, u64), version: u64) {
         if !self.reads() {
             *state = (State::Short, version);
+        }
+        if self.what == What::Set {
+            self.version = Some(version);
         }
         let several = self.keys.len() > 1;
         let part = match *state {
@@ -110,12 +129,6 @@ impl Running {
         {
             self.parts.push(self.parts[before].clone());
         }
-        if self.parts.len() < self.keys.len() {
-            return None;
-        }
-        let (mut replies, sights): (Vec<_>, Sights) = self.parts.drain(..).unzip();
-        let one = if several { None } else { replies.pop() };
-        Some((one.unwrap_or(Reply::Array(replies)), sights))
     }
 }
 
@@ -124,6 +137,8 @@ impl Running {
 struct Answered {
     key: usize,
     what: What,
+    /// It is told the version that it left, or that a SET before it left: by that SET's moment.
+    at_write: bool,
     carried: bool,
     began: usize,
     ended: usize,
@@ -135,12 +150,18 @@ struct Answered {
 struct Rules {
     push: fn(&mut UnderWay, NamedKeys, Kind) -> (Overlap, bool),
     end: fn(&mut UnderWay, u64, Reply, Sights) -> Vec<u64>,
+    send: fn(&mut UnderWay, u64),
     /// Whether commands wait for those that they should wait for, and no others.
     right_waits: bool,
 }
 
 /// As they are.
-const RIGHT: Rules = Rules { push: UnderWay::push, end: UnderWay::end, right_waits: true };
+const RIGHT: Rules = Rules {
+    push: UnderWay::push,
+    end: UnderWay::end,
+    send: UnderWay::note_sent,
+    right_waits: true,
+};
 
 struct World {
     under_way: UnderWay,
@@ -148,6 +169,8 @@ struct World {
     /// The state of each key at each moment, with its version.
     past: Vec<[(State, u64); KEYS]>,
     answered: Vec<Answered>,
+    /// Of each SET that has ended what it left, and whether it was carried; by its number.
+    sets: Vec<(u64, u64, bool)>,
     rules: Rules,
 }
 
@@ -155,12 +178,13 @@ impl World {
     fn play(steps: &[Step], rules: Rules) -> Result<(), TestCaseError> {
         let (under_way, running) = (UnderWay::default(), VecDeque::new());
         let past = vec![[(State::Absent, 0); KEYS]];
-        let mut world = Self { under_way, running, past, answered: Vec::new(), rules };
+        let mut world =
+            Self { under_way, running, past, answered: Vec::new(), sets: Vec::new(), rules };
         for step in steps {
             world.take(step)?;
         }
         // All that is under way comes to its end. Each read is run again once at most.
-        for _ in 0..8 * world.running.len() {
+        for _ in 0..16 * world.running.len() {
             for which in 0..world.running.len() {
                 world.take(&Step::Reads { which, fails: false })?;
             }
@@ -187,15 +211,24 @@ impl World {
     /// Those that wait no more are begun: none that has something before it that it may not
     /// overlap with and that was not carried out, and all before which all that is answered.
     fn begin(&mut self) -> Result<(), TestCaseError> {
-        while let Some((number, _)) = self.under_way.next_turn() {
-            let at = usize::try_from(number - self.under_way.first()).unwrap();
-            prop_assert!(self.running[at].waits, "it comes once");
-            (self.running[at].waits, self.running[at].began) = (false, self.past.len());
+        while let Some((number, known)) = self.under_way.next_turn() {
+            let it = &mut self.running[usize::try_from(number - self.under_way.first()).unwrap()];
+            prop_assert!(it.waits, "it comes once");
+            (it.waits, it.began) = (false, self.past.len());
+            let (true, [_], Some(reply)) = (it.reads(), &it.keys[..], known) else { continue };
+            it.done = true;
+            if let Reply::Bulk(set) = &reply {
+                let set: u64 = std::str::from_utf8(set).unwrap().parse().unwrap();
+                let (_, version, carried) = self.sets.iter().find(|it| it.0 == set).unwrap();
+                (it.version, it.carried, it.began) = (Some(*version), *carried, it.came);
+            }
+            (self.rules.end)(&mut self.under_way, number, reply, Sights::new());
         }
         for at in 0..self.running.len() {
             let (before, it) = (self.running.range(..at), &self.running[at]);
             let mut apart = before.filter(|other| {
-                other.shares_a_key(it) && !(other.reads() && it.reads()) && !other.spared
+                let carries = other.spared && it.what == What::Set;
+                other.shares_a_key(it) && !(other.reads() && it.reads()) && !carries
             });
             let may_wait = apart.clone().next().is_some() || it.spared;
             let has_to = apart.any(|other| !other.done);
@@ -207,11 +240,26 @@ impl World {
     fn come(&mut self, keys: &[usize], what: What) {
         let kind = match what {
             What::Get => Kind::Get,
-            What::Set => Kind::Set(Bytes::new()),
+            // Its number, by which it is found.
+            What::Set => {
+                let number = self.under_way.first() + self.running.len() as u64;
+                Kind::Set(key(&number.to_string()))
+            }
             What::Other => Kind::Other,
         };
-        if let Some(last) = self.running.iter_mut().rfind(|it| it.keys.contains(&keys[0])) {
-            last.spared |= last.waits && (last.what, what) == (What::Set, What::Set);
+        let is_get = |it: &Running| it.reads() && it.keys.len() == 1;
+        let mut before = self.running.iter().filter(|it| it.keys.contains(&keys[0]));
+        let last = before.rfind(|it| !is_get(it));
+        if last.is_some_and(|last| last.waits && (last.what, what) == (What::Set, What::Set)) {
+            let mut before = self.running.iter_mut().rev().filter(|it| it.keys.contains(&keys[0]));
+            while let Some(it) = before.next()
+                && !it.spared
+            {
+                it.spared = true;
+                if it.what == What::Set {
+                    break;
+                }
+            }
         }
         let names = keys.iter().map(|it| key(&it.to_string())).collect();
         let (place, waits) = (self.rules.push)(&mut self.under_way, names, kind);
@@ -221,7 +269,9 @@ impl World {
             waits,
             spared: false,
             carried: false,
+            version: None,
             alone: !matches!(place, Overlap::Beside(_)),
+            came: self.past.len(),
             began: self.past.len(),
             parts: Vec::new(),
             done: false,
@@ -231,21 +281,25 @@ impl World {
     fn read(&mut self, which: usize, fails: bool, now: &mut [(State, u64); KEYS]) {
         let may = |it: &&mut Running| !it.done && !it.waits;
         let Some(it) = self.running.get_mut(which).filter(may) else { return };
+        let first = self.under_way.first();
+        let number = first + which as u64;
         let (reply, sights) = if fails {
             it.parts.clear();
             (Reply::error("ERR lost"), Sights::new())
+        } else if let Some(told) = it.told() {
+            told
         } else {
-            let state = &mut now[it.next_key()];
-            let Some(done) = it.go_on(state, self.past.len() as u64) else { return };
-            done
+            (self.rules.send)(&mut self.under_way, number);
+            return it.go_on(&mut now[it.next_key()], self.past.len() as u64);
         };
         it.done = true;
-        let first = self.under_way.first();
-        let number = first + which as u64;
+        let version = it.version.unwrap_or_default();
+        self.sets.push((number, version, false));
         for number in (self.rules.end)(&mut self.under_way, number, reply, sights) {
             let it = &mut self.running[usize::try_from(number - first).unwrap()];
             it.carried = !it.done;
-            it.done = true;
+            (it.done, it.version) = (true, Some(version));
+            self.sets.push((number, version, true));
         }
     }
 
@@ -258,18 +312,23 @@ impl World {
             (first.alone, first.done) = (true, false);
             return Ok(());
         };
-        let Running { keys, what, waits, carried, began, .. } = self.running.pop_front().unwrap();
-        prop_assert!(waits || !carried, "it has been sent, and may take effect at any time");
+        let it = self.running.pop_front().unwrap();
+        let Running { keys, what, waits, carried, began, version: left, .. } = it;
+        let was_sent = what == What::Set && !waits;
+        prop_assert!(!carried || !was_sent, "it may take effect at any time");
+        let at_write = left.is_some();
         let replies = if let Reply::Array(replies) = reply { replies } else { vec![reply] };
         let ended = self.past.len();
         for (key, reply) in keys.into_iter().zip(replies) {
             let version = match reply {
+                // It is told by its number which SET that was.
+                Reply::Status(_) | Reply::Bulk(_) if at_write => left.unwrap_or_default(),
                 Reply::Bulk(text) => std::str::from_utf8(&text).unwrap().parse().unwrap(),
                 Reply::Long(long) => long.len(),
                 Reply::Null => 0,
                 _ => return Ok(()),
             };
-            self.answered.push(Answered { key, what, carried, began, ended, version });
+            self.answered.push(Answered { key, what, at_write, carried, began, ended, version });
         }
         Ok(())
     }
@@ -285,11 +344,11 @@ impl World {
             let is_told = |at: &usize| self.past[*at][key].1 == it.version;
             let version = usize::try_from(it.version).unwrap();
             let found = match it.what {
-                What::Get => (it.began - 1..it.ended)
+                What::Get if !it.at_write => (it.began - 1..it.ended)
                     .filter(is_told)
                     .map(|at| 2 * at + 1)
                     .find(|at| *at >= moment),
-                What::Set | What::Other => Some(2 * version - usize::from(it.carried))
+                What::Get | What::Set | What::Other => Some(2 * version - usize::from(it.carried))
                     .filter(|at| (2 * it.began - 1..2 * it.ended).contains(at) && *at >= moment),
             };
             let Some(found) = found else {
@@ -382,10 +441,15 @@ fn wrong_rules_of_what_a_set_carries_are_found() {
         })
     };
     assert!(is_found(what_is_on_its_way), "a SET carries one that was sent");
-    let past_gets = |under_way: &mut UnderWay, keys: NamedKeys, kind: Kind| {
+    let past_others = |under_way: &mut UnderWay, keys: NamedKeys, kind: Kind| {
         under_way.push_by(keys, kind, |under_way, _, number| {
             newest_set(under_way, number, |_, it| it.waits > 0)
         })
     };
-    assert!(is_found(past_gets), "a SET carries one that a GET in between has to see");
+    assert!(is_found(past_others), "a SET carries one that others in between have to see");
+}
+
+#[test]
+fn gets_that_came_after_a_set_was_sent_must_not_be_told_what_it_has_set() {
+    assert!(is_found(Rules { send: |_, _| (), ..RIGHT }));
 }
