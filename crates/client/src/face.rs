@@ -2,6 +2,7 @@
 //! [`Driver`] that hands them to the machine and outcomes to whoever waits.
 
 use crate::clock::Clock;
+use crate::held::{Held, NextPut, NumberedWaiter};
 use crate::mailbox::Mailbox;
 use crate::options::Options;
 use crate::owned::OwnedRequest;
@@ -70,15 +71,45 @@ enum Waiter {
     /// Somebody with one question.
     Caller(Deliver),
     /// Somebody with many, of which this is the one with that number.
-    Numbered(Arc<Mailbox>, u64),
+    Numbered(NumberedWaiter),
+    /// The same of a PUT; with where to find those that are held meanwhile.
+    Put(NumberedWaiter, u64),
+    /// The same of a PUT that answers for others, which were held.
+    Puts(Vec<NumberedWaiter>, u64),
 }
 
 impl Waiter {
     fn deliver(self, outcome: Outcome<Reply>) {
         match self {
             Self::Caller(deliver) => deliver(outcome),
-            Self::Numbered(mailbox, number) => mailbox.put(number, outcome),
+            Self::Numbered((mailbox, number)) | Self::Put((mailbox, number), _) => {
+                mailbox.put(number, outcome);
+            }
+            Self::Puts(waiters, _) => put_all(waiters, &outcome),
         }
+    }
+
+    /// Where to find what is held for it.
+    fn holds(&self) -> Option<u64> {
+        match self {
+            Self::Put(_, keyhash) | Self::Puts(_, keyhash) => Some(*keyhash),
+            Self::Caller(_) | Self::Numbered(_) => None,
+        }
+    }
+
+    /// Whoever waits, of those who have many.
+    fn numbered(self) -> Vec<NumberedWaiter> {
+        match self {
+            Self::Caller(_) => Vec::new(),
+            Self::Numbered(waiter) | Self::Put(waiter, _) => vec![waiter],
+            Self::Puts(waiters, _) => waiters,
+        }
+    }
+}
+
+fn put_all(waiters: Vec<NumberedWaiter>, outcome: &Outcome<Reply>) {
+    for (mailbox, number) in waiters {
+        mailbox.put(number, outcome.clone());
     }
 }
 
@@ -89,7 +120,9 @@ pub(crate) struct Driver {
     waiting: Tickets<Waiter>,
     /// Reads that others may share, and those who do.
     unsent: Unsent,
-    sharers: BTreeMap<Ticket, Vec<(Arc<Mailbox>, u64)>>,
+    sharers: BTreeMap<Ticket, Vec<NumberedWaiter>>,
+    /// PUTs that wait for others of their key.
+    held: Held,
     /// Commands that found the machine busy. While any is here, no more are taken.
     backlog: VecDeque<Command>,
 }
@@ -110,6 +143,7 @@ impl Driver {
             waiting: Tickets::new(),
             unsent: Unsent::default(),
             sharers: BTreeMap::new(),
+            held: Held::default(),
             backlog: VecDeque::new(),
         }
     }
@@ -135,7 +169,7 @@ impl Driver {
     }
 
     /// Starts a request of one who has many and gives each a number. Reads of one key that were not
-    /// sent yet are one.
+    /// sent yet are one; so are PUTs that wait for one of their key.
     ///
     /// # Errors
     ///
@@ -157,12 +191,41 @@ impl Driver {
             self.sharers.entry(ticket).or_default().push(waiter);
             return Ok(());
         }
+        if let Request::Put { key, value, expiry } = request
+            && self.held.hold(keyspace, key, (value, expiry), &waiter)
+        {
+            return Ok(());
+        }
         let ticket = self.machine.start(now, keyspace, request)?;
-        self.waiting.insert(ticket, Waiter::Numbered(waiter.0, waiter.1));
+        let waiter = match request {
+            Request::Put { key, .. } => Waiter::Put(waiter, self.held.note(keyspace, key, ticket)),
+            _ => Waiter::Numbered(waiter),
+        };
+        self.waiting.insert(ticket, waiter);
         if let Request::Get { key } = request {
             self.unsent.note(keyspace, key, ticket);
         }
         Ok(())
+    }
+
+    /// A PUT has ended: sends the one that has waited for it.
+    fn go_on(&mut self, ticket: Ticket, keyhash: u64) {
+        let Some((place, next)) = self.held.end(keyhash, ticket) else { return };
+        let (now, NextPut { value, expiry, waiters }) = (self.now(), next);
+        let request = Request::Put { key: &place.key, value: &value, expiry };
+        match self.machine.start(now, &place.keyspace, request) {
+            Ok(ticket) => {
+                let keyhash = self.held.note(&place.keyspace, &place.key, ticket);
+                self.waiting.insert(ticket, Waiter::Puts(waiters, keyhash));
+            }
+            Err(StartError::Busy) => {
+                let request = OwnedRequest::Put { key: place.key.into(), value, expiry };
+                let question = Question::Of(place.keyspace, request);
+                let deliver = Box::new(move |outcome| put_all(waiters, &outcome));
+                self.backlog.push_back(Command { question, deliver });
+            }
+            Err(error) => put_all(waiters, &Outcome::Refused(Refusal::NotSent(error))),
+        }
     }
 
     /// Lets the machine act on the time, hands out outcomes, and starts what had to wait for them.
@@ -186,6 +249,9 @@ impl Driver {
                 }
             }
             if let Some(waiter) = self.waiting.take(ticket) {
+                if let Some(keyhash) = waiter.holds() {
+                    self.go_on(ticket, keyhash);
+                }
                 waiter.deliver(outcome);
             }
         }
@@ -205,13 +271,9 @@ impl Driver {
 
     /// Nobody will be answered any more. Callers see that by themselves.
     pub(crate) fn close(self) {
-        let numbered = self.waiting.into_notes().filter_map(|waiter| match waiter {
-            Waiter::Numbered(mailbox, number) => Some((mailbox, number)),
-            Waiter::Caller(_) => None,
-        });
-        for (mailbox, number) in numbered.chain(self.sharers.into_values().flatten()) {
-            mailbox.put(number, Outcome::Unknown(UnknownReason::Closed));
-        }
+        let numbered = self.waiting.into_notes().flat_map(Waiter::numbered);
+        let others = self.sharers.into_values().flatten().chain(self.held.into_waiters());
+        put_all(numbered.chain(others).collect(), &Outcome::Unknown(UnknownReason::Closed));
     }
 
     /// How long nothing needs to happen unless something arrives; `None` for ever.
@@ -361,3 +423,6 @@ pub(crate) fn count(reply: Reply) -> KeyCount {
     let Reply::Count(counted) = reply else { unexpected(&reply) };
     counted
 }
+
+#[cfg(test)]
+mod tests;

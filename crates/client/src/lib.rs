@@ -64,6 +64,7 @@ mod counters;
 mod encode;
 mod face;
 mod goodbye;
+mod held;
 mod homes;
 mod interval;
 mod machine;

@@ -12,6 +12,10 @@ use std::task::{Context, Poll};
 /// Begins requests about the keys of one keyspace, and collects their outcomes. Whoever has many
 /// requests at once gets them cheaper than by a future for each: they share the way to the machine,
 /// and one is woken once for all that are answered together.
+///
+/// Of all who have the same client, PUTs of one key that come while one is under way are one: the
+/// last is sent and answers for all, which take effect right before it. The version that they are
+/// told is that of the last: nobody should compare with it.
 #[derive(Debug)]
 pub struct Inbox {
     space: Space,
