@@ -41,7 +41,7 @@ pub const CHAIN_MAX: usize = 8;
 pub const MGET_KEYS_MAX: usize = 32;
 /// Groups that the hints of one MGET can name; what a switch that goes by hints sends at most.
 pub const MGET_GROUPS_MAX: usize = 16;
-/// Steps of one BATCH.
+/// Steps of one BATCH: with short keys about as many as BATCH_BYTES_MAX has room for.
 pub const BATCH_STEPS_MAX: usize = 48;
 /// Bytes of all steps of a BATCH, their keys and values together: what fits a chain write, whose steps are no longer than a request's.
 pub const BATCH_BYTES_MAX: usize = 1312;
