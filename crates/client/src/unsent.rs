@@ -62,11 +62,12 @@ impl Unsent {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use cluster::{HotPolicy, KeyspaceId, KeyspaceKind};
 
-    fn keyspace(id: u16) -> Arc<Keyspace> {
+    /// One whose requests are only begun.
+    pub(crate) fn keyspace(id: u16) -> Arc<Keyspace> {
         Arc::new(Keyspace {
             id: KeyspaceId(id),
             name: "users".into(),

@@ -2,22 +2,10 @@
 
 use super::*;
 use crate::Expiry;
-use cluster::{HotPolicy, KeyspaceId, KeyspaceKind};
+use crate::unsent::tests::keyspace;
 use proptest::prelude::*;
 use std::task::{Context, Poll, Waker};
 use wire::{Body, Code, Endpoint, Header, KeyReply, Packet};
-
-fn keyspace() -> Arc<Keyspace> {
-    Arc::new(Keyspace {
-        id: KeyspaceId(1),
-        name: "users".into(),
-        kind: KeyspaceKind::Hash,
-        seed: 7,
-        replicas: 1,
-        hot: HotPolicy::default(),
-        content: None,
-    })
-}
 
 struct Asker {
     driver: Driver,
@@ -29,7 +17,7 @@ impl Asker {
     fn new() -> Self {
         let services = Services::from("127.0.0.1:7700".parse::<std::net::SocketAddr>().unwrap());
         let driver = Driver::new(services, &Options::default(), None);
-        Self { driver, keyspace: keyspace(), mailbox: Arc::default() }
+        Self { driver, keyspace: keyspace(1), mailbox: Arc::default() }
     }
 
     fn put(&mut self, number: u64, key: &str, expiry: Expiry) {
