@@ -21,8 +21,11 @@ const REPLY_END_AT: usize = 60;
 #[must_use]
 pub fn edge_tag(key: Key, head: [u8; HEAD_LEN], end: u64, cookie: u64, packet: &[u8]) -> u64 {
     let covered = packet.get(..edge_len(packet)).unwrap_or(packet);
-    let (header, behind) = covered.split_at_checked(HEADER_LEN).unwrap_or((covered, &[]));
     let mut hasher = SipHasher13::new_with_key(&key.0);
+    if let Ok(header) = covered.try_into() {
+        return hasher.hash(&in_one_piece(head, cookie, end, header));
+    }
+    let (header, behind) = covered.split_at_checked(HEADER_LEN).unwrap_or((covered, &[]));
     hasher.write(&head);
     hasher.write(&cookie.to_be_bytes());
     hasher.write(behind);
@@ -36,11 +39,14 @@ pub fn edge_tag(key: Key, head: [u8; HEAD_LEN], end: u64, cookie: u64, packet: &
 /// MGET.
 #[must_use]
 pub fn end_tag(key: Key, packet: &[u8]) -> u64 {
-    let mut hasher = SipHasher24::new_with_key(&key.0);
-    let (header, payload) = packet.split_at_checked(HEADER_LEN).unwrap_or((packet, &[]));
-    let slots = slots_len(packet);
     let is_reply = op_of(packet).is_some_and(Op::is_reply);
     let from = if is_reply { REPLY_END_AT } else { END_TO_END_AT };
+    let mut hasher = SipHasher24::new_with_key(&key.0);
+    let slots = slots_len(packet);
+    if slots == 0 {
+        return hasher.hash(packet.get(from..).unwrap_or_default());
+    }
+    let (header, payload) = packet.split_at_checked(HEADER_LEN).unwrap_or((packet, &[]));
     hasher.write(header.get(from..).unwrap_or_default());
     hasher.write(payload.get(slots..).unwrap_or_default());
     hasher.finish()
@@ -51,6 +57,23 @@ pub fn end_tag(key: Key, packet: &[u8]) -> u64 {
 #[must_use]
 pub const fn is_under_edge_alone(op: Op) -> bool {
     matches!(op, Op::CacheRules | Op::CacheRuled)
+}
+
+/// What the edge tag covers of a packet without slots. The hasher is faster with one piece than
+/// with several.
+fn in_one_piece(
+    head: [u8; HEAD_LEN],
+    cookie: u64,
+    end: u64,
+    header: &[u8; HEADER_LEN],
+) -> [u8; HEAD_LEN + 2 * size_of::<u64>() + HEADER_LEN] {
+    let mut piece = [0; _];
+    let mut rest = &mut piece[..];
+    for part in [&head[..], &cookie.to_be_bytes(), &end.to_be_bytes(), header] {
+        let place = rest.split_off_mut(..part.len()).unwrap_or_default();
+        place.copy_from_slice(part);
+    }
+    piece
 }
 
 fn edge_len(packet: &[u8]) -> usize {
