@@ -6,6 +6,7 @@
 
 mod error;
 mod keyspaces;
+mod passes;
 mod placement;
 
 pub use error::{CommandError, MoveError, PINS_MAX, RemakeError};
@@ -19,14 +20,6 @@ use crate::saved::Saved;
 use cluster::{HotPolicy, KeyName, Keyspace, Map, Member, NodeId, NodeSpec, PartitionId};
 use machine::Instant;
 use std::net::SocketAddr;
-use std::ops::Range;
-
-/// Numbers for passes that a leader sets aside at once: one that ends wastes no more.
-const PASSES_AT_ONCE: u64 = 1_024;
-
-/// Numbers for passes that there are for each second since the Unix epoch: as many as last until
-/// 2106, when they have used up what client ids have room for.
-const PASSES_PER_S: u64 = 16;
 
 impl Controller {
     /// Makes a node known. It is given partitions once it answers.
@@ -261,21 +254,6 @@ impl Controller {
         let verb = if did == HotAction::Pinned { "pinned" } else { "no longer pinned" };
         let saw = format!("wanted: a key of keyspace {} {verb}", name.keyspace);
         self.ledger.advance(now, Level::Usual, saw, "keep that on record".to_owned());
-    }
-
-    /// Numbers for clients' passes that nobody has been given, for the caller alone: they may be
-    /// given once the present state is durable. Whatever copy of the store is put back, none comes
-    /// again, as long as fewer than 16 were given for each second since the Unix epoch.
-    pub fn reserve_passes(&mut self, now: Instant) -> Range<u64> {
-        self.awake(now);
-        let by_time = now.unix_ms() / 1_000 * PASSES_PER_S;
-        let first = self.ledger.state.passes.max(by_time);
-        let numbers = first..first + PASSES_AT_ONCE;
-        self.ledger.state.passes = numbers.end;
-        let saw = "clients ask for passes".to_owned();
-        let did = format!("give no number from {first} to {} again", numbers.end - 1);
-        self.ledger.advance(now, Level::Usual, saw, did);
-        numbers
     }
 
     /// Stops copying: running copies stand still and none is begun, until [`Self::resume_copies`].

@@ -219,6 +219,7 @@ impl ControllerConfig {
             lease_ms: 0,
             next_keyspace: 1,
             passes: 0,
+            classes: BTreeMap::new(),
             next_partition: 1,
         }
     }

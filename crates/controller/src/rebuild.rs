@@ -143,6 +143,7 @@ pub fn rebuild(basis: &Basis<'_>, now: Instant) -> Result<Rebuilt, RebuildError>
         direct: None, // Nobody knows.
         departing: of_older(ours, |it| &it.departing).filter(known).collect(),
         passes: ours.map_or(0, |it| it.passes),
+        classes: ours.map_or_else(BTreeMap::new, |it| it.classes.clone()),
         paused,
         placement_paused: ours.is_some_and(|it| it.placement_paused),
         pins: of_older(ours, |it| &it.pins).filter(|it| has_keyspace_of(&map, it)).collect(),

@@ -67,6 +67,9 @@ pub struct Saved {
     /// Numbers of clients' passes below this may have been given. None is given twice.
     #[serde(default)]
     pub passes: u64,
+    /// Classes of rights, by whose they are. None is given twice.
+    #[serde(default)]
+    pub classes: BTreeMap<String, u16>,
     /// The longest lease that a member may still have, in milliseconds: what a controller that
     /// comes back waits for before it takes anybody to be silent.
     pub lease_ms: u64,

@@ -52,12 +52,26 @@ impl Rights {
     }
 }
 
-/// The rights of each class of clients. A pass has the number of its class; class 0 may do all.
+/// The rights of each class of clients, from class 1 on. A pass has the number of its class.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct RightsTable(pub Vec<Rights>);
 
 impl RightsTable {
+    /// The class of clients that may do everything. It is no part of a table.
+    pub const ALL_RIGHTS: u16 = 0;
+
+    /// Gives a class these rights. Those below it that have none may nothing.
+    pub fn set(&mut self, class: u16, rights: Rights) {
+        let Some(at) = usize::from(class).checked_sub(1) else { return };
+        if self.0.len() <= at {
+            self.0.resize(at + 1, Rights::default());
+        }
+        if let Some(place) = self.0.get_mut(at) {
+            *place = rights;
+        }
+    }
+
     /// Whether clients of this class may do that. Those of a class that is not known may nothing.
     #[must_use]
     pub fn allow(&self, class: u16, op: Op, keyspace: u16) -> bool {

@@ -220,7 +220,7 @@ fn give(controller: &ControllerHandle, asked: &AskPass) -> Result<Option<Pass>, 
         None => "this process".to_owned(),
     };
     let renew = asked.renew.map(|Renewal { number, ticket }| (number, ticket));
-    let given = controller.pass(PassWish { whose, class: 0, renew });
+    let given = controller.pass(PassWish { whose, class: None, renew });
     given.context("the gateway has no pass").map_err(Failure::Other)
 }
 

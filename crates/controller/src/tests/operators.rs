@@ -253,3 +253,27 @@ fn numbers_of_passes_are_given_once_whatever_becomes_of_the_controller() {
     let fourth = reserve(&mut fresh);
     assert!(third.end <= fourth.start, "{third:?} {fourth:?}");
 }
+
+#[test]
+fn a_name_keeps_its_class_of_rights_and_no_other_gets_it() {
+    let mut world = World::with_keyspace(3, 1, 4, 3);
+    let name = |world: &mut World, names: &[&str]| {
+        let now = world.now;
+        world.controller.name_classes(now, names.iter().copied());
+        world.live_for(Duration::from_secs(1));
+        let known = world.controller.classes();
+        names.iter().map(|name| known.get(*name).copied()).collect::<Vec<_>>()
+    };
+    assert_eq!(name(&mut world, &["client/a", "client/*"]), [Some(1), Some(2)]);
+    let before = world.controller.map().revision;
+    assert_eq!(name(&mut world, &["client/*", "client/a"]), [Some(2), Some(1)]);
+    assert_eq!(world.controller.map().revision, before, "nothing is new");
+    world.restart(world.config.clone());
+    world.live_for(Duration::from_secs(1));
+    let others = ["client/b", "client/a", "client/c"];
+    assert_eq!(name(&mut world, &others), [Some(3), Some(1), Some(4)]);
+    let many: Vec<String> = (5..4_097).map(|n| format!("client/{n}")).collect();
+    let many: Vec<&str> = many.iter().map(String::as_str).collect();
+    let given = name(&mut world, &many);
+    assert_eq!((given[0], given[4_090], given[4_091]), (Some(5), Some(4_095), None));
+}

@@ -77,7 +77,7 @@ pub(super) async fn give(
         Err(RequestError::Refused(error)) => {
             let status = match error {
                 PassError::NotRenewable | PassError::OtherRights => StatusCode::FORBIDDEN,
-                PassError::NoNumbers => StatusCode::SERVICE_UNAVAILABLE,
+                PassError::NoNumbers | PassError::NoClass(_) => StatusCode::SERVICE_UNAVAILABLE,
             };
             refuse(status, error)
         }

@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 /// `[[security.rights]]`
 ///
-/// Its position is the number of a class, which passes have for some minutes: sections are added
-/// behind the others.
+/// Whose it is names a class of rights. The controllers give the class a number for good, wherever
+/// the section stands.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RightsSection {
@@ -47,7 +47,7 @@ impl RightsSection {
         let named = [read, write, scan].into_iter().flatten().filter(|name| *name != ALL);
         let keyspaces: BTreeMap<String, Allowed> =
             named.map(|name| (name.clone(), allowed(name))).collect();
-        ClassRights { elsewhere: allowed(ALL), keyspaces }
+        ClassRights { whose: self.identity.clone(), elsewhere: allowed(ALL), keyspaces }
     }
 
     /// What is wrong with it, if anything.
@@ -89,16 +89,19 @@ fn fits(named: &str, identity: &Identity) -> bool {
 /// The most sections there can be: passes have room for as many classes.
 pub(super) const RIGHTS_MAX: usize = PassNumber::CLASSES as usize - 1;
 
-/// Who is of which class of rights: the section of each class, from class 1 on.
+/// Who is of which class of rights: the first section that fits names it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Classes(pub(super) Arc<[RightsSection]>);
 
 impl Classes {
-    /// The class of this one; 0, which may do everything, if nothing is said of it.
+    /// The class of this one; none if nothing is said of it, and it may do everything.
     #[must_use]
-    pub fn of(&self, identity: &Identity) -> u16 {
-        let at = self.0.iter().position(|it| fits(&it.identity, identity));
-        at.map_or(0, |at| u16::try_from(at + 1).unwrap_or(PassNumber::CLASSES))
+    pub fn of(&self, identity: &Identity) -> Option<String> {
+        self.section(identity).map(|it| it.identity.clone())
+    }
+
+    fn section(&self, identity: &Identity) -> Option<&RightsSection> {
+        self.0.iter().find(|it| fits(&it.identity, identity))
     }
 
     /// Whether a gateway may ask in the name of a client. One of which nothing is said may do
@@ -108,7 +111,7 @@ impl Classes {
         let may = |section: &RightsSection| section.acts_for.iter().any(|it| fits(it, client));
         gateway.role == Role::Gateway
             && client.role == Role::Client
-            && self.0.iter().find(|it| fits(&it.identity, gateway)).is_none_or(may)
+            && self.section(gateway).is_none_or(may)
     }
 }
 
@@ -137,10 +140,10 @@ mod tests {
         let names = ["client/a", "client/*", "gateway/*"];
         let classes = Classes(Arc::from(names.map(|it| section(it, [&[]; 3]))));
         let class = |role, name| classes.of(&Identity::new(role, name).unwrap());
-        assert_eq!(class(Role::Client, "a"), 1);
-        assert_eq!(class(Role::Client, "b"), 2);
-        assert_eq!(class(Role::Gateway, "a"), 3);
-        assert_eq!(class(Role::Admin, "a"), 0);
+        assert_eq!(class(Role::Client, "a").as_deref(), Some("client/a"));
+        assert_eq!(class(Role::Client, "b").as_deref(), Some("client/*"));
+        assert_eq!(class(Role::Gateway, "a").as_deref(), Some("gateway/*"));
+        assert_eq!(class(Role::Admin, "a"), None);
     }
 
     #[test]

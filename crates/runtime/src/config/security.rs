@@ -11,6 +11,7 @@ use crate::keyring::Keyring;
 use cluster::{CacheId, Member, NodeId};
 use envelope::RingPorts;
 use serde::Deserialize;
+use std::collections::BTreeSet;
 use std::net::{SocketAddr, SocketAddrV6};
 use std::path::PathBuf;
 
@@ -229,6 +230,11 @@ fn check_envelopes(section: &SecuritySection, found: &mut Vec<String>) {
         found.push(format!("[security] has {} rights: at most {RIGHTS_MAX}", rights.len()));
     }
     found.extend(rights.iter().filter_map(RightsSection::problem));
+    let mut named = BTreeSet::new();
+    let twice = rights.iter().filter(|it| !named.insert(&it.identity));
+    found.extend(twice.map(|RightsSection { identity, .. }| {
+        format!("{identity} has more than one [[security.rights]], and only the first would count")
+    }));
 }
 
 /// The first address beyond this machine at which anybody could give orders.

@@ -387,6 +387,7 @@ fn a_control_plane_that_others_reach_is_protected_or_said_to_be_open() {
         ("directory = 'a'\n[[rights]]\nidentity = 'node/1'", "nobody who reads"),
         (&format!("directory = 'a'\nenvelopes = false\n{rights}"), "remove the rights"),
         (&format!("open = true\n{rights}"), "remove the rights"),
+        (&format!("directory = 'a'\n{rights}\n{rights}"), "more than one"),
         ("open = true\ndirectory = 'a'", "remove open"),
         ("directory = 'a'\nkey = 'b'", "name both"),
         ("certificate = 'a'\nkey = 'b'", "has no ca"),

@@ -20,6 +20,9 @@ use std::sync::Arc;
 use std::time::Duration;
 use wire::{EnvelopeRefusal, Header, Op};
 
+/// The class of those who may read alone.
+const READER: &str = "client/reader";
+
 struct Cluster {
     controller: ControllerDriver,
     switch: SwitchDriver,
@@ -73,7 +76,8 @@ impl Cluster {
         }
         let secrets = Arc::new(Secrets::new(Secret::new([7; 32])));
         let read = Allowed { read: true, ..Allowed::default() };
-        let reader = ClassRights { elsewhere: read, keyspaces: BTreeMap::new() };
+        let reader =
+            ClassRights { whose: READER.to_owned(), elsewhere: read, keyspaces: BTreeMap::new() };
         let keys = KeyPlan {
             secrets: SecretSource::new(move || Arc::clone(&secrets)),
             classes: vec![reader],
@@ -94,8 +98,9 @@ impl Cluster {
         Self { controller, switch, _nodes: nodes, _store: store }
     }
 
-    fn client(&self, class: u16) -> Client {
-        let wish = PassWish { whose: format!("client/{class}"), class, renew: None };
+    fn client(&self, class: Option<&str>) -> Client {
+        let class = class.map(str::to_owned);
+        let wish = PassWish { whose: "client/a".to_owned(), class, renew: None };
         let pass = self.controller.handle().pass(wish).unwrap();
         let passes = pass.map(Passes::new);
         let options = Options { deadline: Duration::from_secs(5), passes, ..Options::default() };
@@ -117,7 +122,7 @@ impl Cluster {
 #[test]
 fn clients_with_a_pass_are_served_within_their_rights_and_nobody_else_is() {
     let cluster = Cluster::start();
-    let space = cluster.client(0).keyspace("default").unwrap();
+    let space = cluster.client(None).keyspace("default").unwrap();
     let (key, value) = (b"a key", b"a value");
     assert!(matches!(space.put(key, value, PutOptions::default()), Outcome::Done(_)));
     for n in 0..50 {
@@ -136,7 +141,7 @@ fn clients_with_a_pass_are_served_within_their_rights_and_nobody_else_is() {
     assert!(many.into_iter().all(|it| it.into_result().unwrap().is_some()));
     assert!(cluster.refused(EnvelopeRefusal::NoCookie) > 0);
 
-    let reader = cluster.client(1).keyspace("default").unwrap();
+    let reader = cluster.client(Some(READER)).keyspace("default").unwrap();
     assert_eq!(reader.get(key).into_result().unwrap().unwrap().value, value);
     assert!(matches!(reader.put(key, b"other", PutOptions::default()), Outcome::Unknown(_)));
     assert!(cluster.refused(EnvelopeRefusal::Right) > 0);

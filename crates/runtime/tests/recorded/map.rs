@@ -88,6 +88,7 @@ fn saved() -> Saved {
         placement_paused: false,
         pins: [key].into(),
         passes: 0,
+        classes: [].into(),
         lease_ms: 10_000,
         next_keyspace: 0x8002,
         next_partition: 2,

@@ -3,7 +3,9 @@
 
 use crate::identity::SecretSource;
 use cluster::{EnvelopeOrder, KeysNumber, Map, Member};
-use envelope::{Allowed, Key, Pass, PassNumber, Period, Rights, RightsTable, RingPorts, Secrets};
+use envelope::{
+    Allowed, Key, KeySet, Pass, PassNumber, Period, Rights, RightsTable, RingPorts, Secrets,
+};
 use std::collections::BTreeMap;
 use std::net::SocketAddrV6;
 use std::ops::Range;
@@ -16,7 +18,7 @@ use wire::Revision;
 pub struct KeyPlan {
     /// The secrets.
     pub secrets: SecretSource,
-    /// What each class of clients may do, from class 1 on.
+    /// What clients may do of whom something is said.
     pub classes: Vec<ClassRights>,
     /// Where switches and caches are. Nodes are in the map.
     pub fixed: Vec<RingPorts>,
@@ -27,6 +29,8 @@ pub struct KeyPlan {
 /// What a class of clients may do, by the names of keyspaces.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClassRights {
+    /// The name of the class: whose rights these are.
+    pub whose: String,
     /// In keyspaces that are not named.
     pub elsewhere: Allowed,
     /// By name. One that does not exist yet counts from when it does.
@@ -38,8 +42,8 @@ pub struct ClassRights {
 pub struct PassWish {
     /// Who, as the certificate says, and for whom if that is somebody else.
     pub whose: String,
-    /// Which class of rights that is.
-    pub class: u16,
+    /// Which class of rights that is, by name; without one it is all rights.
+    pub class: Option<String>,
     /// The pass that is to be renewed, and its ticket; a new one if there is none.
     pub renew: Option<(PassNumber, Key)>,
 }
@@ -50,13 +54,22 @@ pub enum PassError {
     /// It was given to somebody else, or under a secret that is long gone.
     #[error("this pass cannot be renewed: ask for a new one")]
     NotRenewable,
-    /// The client's rights have become others.
-    #[error("the rights of this client have changed: ask for a new pass")]
+    /// Another section of the configuration fits the client than when the pass was given.
+    #[error("the rights of this client are in another section now: start the process again")]
     OtherRights,
+    /// Passes have no room for more classes of rights.
+    #[error(
+        "there is no class left for the rights of {0}: all that passes have room for have been \
+         given to names that some [[security.rights]] has had"
+    )]
+    NoClass(String),
     /// There are no numbers left.
     #[error("all numbers of passes have been given")]
     NoNumbers,
 }
+
+/// The number of each class of rights, by name, as the controllers have it on record.
+type ClassNumbers = BTreeMap<String, u16>;
 
 /// Hands keys and passes out.
 pub(super) struct KeyOffice {
@@ -82,6 +95,11 @@ impl KeyOffice {
         Self { plan, made: None, held: BTreeMap::new(), numbers: 0..0 }
     }
 
+    /// The names of all classes of rights.
+    pub(super) fn class_names(&self) -> Vec<String> {
+        self.plan.classes.iter().map(|it| it.whose.clone()).collect()
+    }
+
     /// A member has said which keys it has.
     pub(super) fn hear(&mut self, member: Member, held: Option<KeysNumber>) {
         match held {
@@ -91,13 +109,15 @@ impl KeyOffice {
     }
 
     /// The keys that a member is to be told at this time (Unix milliseconds); none if it has them.
+    /// Whenever a class gets a number, the map gets another revision.
     pub(super) fn for_member(
         &mut self,
         member: Member,
         map: &Map,
+        classes: &ClassNumbers,
         unix_ms: u64,
     ) -> Option<Arc<EnvelopeOrder>> {
-        self.make(map, Period::at(unix_ms));
+        self.make(map, classes, Period::at(unix_ms));
         let made = self.made.as_ref()?;
         let order = match member {
             Member::Switch(_) => &made.for_switches,
@@ -108,7 +128,7 @@ impl KeyOffice {
     }
 
     /// Makes orders, if what they are made of has changed.
-    fn make(&mut self, map: &Map, period: Period) {
+    fn make(&mut self, map: &Map, classes: &ClassNumbers, period: Period) {
         let secrets = self.plan.secrets.get();
         let is_made = |made: &Made| {
             made.period == period && made.map == map.revision && made.secrets == secrets
@@ -116,7 +136,11 @@ impl KeyOffice {
         if self.made.as_ref().is_some_and(is_made) {
             return;
         }
-        let order = |with_ends| Arc::new(self.order(map, &secrets, period, with_ends));
+        let rights = self.rights(map, classes);
+        let order = |with_ends| {
+            let set = secrets.key_set(period, with_ends);
+            Arc::new(self.order(map, &secrets, set, rights.clone()))
+        };
         let (for_switches, for_others) = (order(false), order(true));
         let map = map.revision;
         self.made = Some(Made { period, map, secrets, for_switches, for_others });
@@ -126,22 +150,33 @@ impl KeyOffice {
         &self,
         map: &Map,
         secrets: &Secrets,
-        current: Period,
-        with_ends: bool,
+        set: KeySet,
+        rights: RightsTable,
     ) -> EnvelopeOrder {
         let nodes = map.nodes.iter();
         let nodes = nodes.map(|it| RingPorts { first: it.endpoint.into(), ports: it.shards });
         let content = self.plan.content;
         let mut order = EnvelopeOrder {
             number: KeysNumber::default(),
-            set: secrets.key_set(current, with_ends),
-            rights: RightsTable(self.plan.classes.iter().map(|it| it.by_id(map)).collect()),
+            set,
+            rights,
             members: self.plan.fixed.iter().copied().chain(nodes).collect(),
             content,
         };
         let text = serde_json::to_vec(&order).expect("an order is JSON");
         order.number = KeysNumber(secrets.number(&text));
         order
+    }
+
+    /// What each class may do. One that is of nobody any more may nothing.
+    fn rights(&self, map: &Map, classes: &ClassNumbers) -> RightsTable {
+        let mut table = RightsTable::default();
+        for it in &self.plan.classes {
+            if let Some(class) = classes.get(&it.whose) {
+                table.set(*class, it.by_id(map));
+            }
+        }
+        table
     }
 
     /// Whether a number has to be reserved before this is granted.
@@ -155,14 +190,23 @@ impl KeyOffice {
     }
 
     /// Gives a pass, or renews one.
-    pub(super) fn grant(&mut self, wish: &PassWish, unix_ms: u64) -> Result<Pass, PassError> {
+    pub(super) fn grant(
+        &mut self,
+        wish: &PassWish,
+        classes: &ClassNumbers,
+        unix_ms: u64,
+    ) -> Result<Pass, PassError> {
+        let class = match &wish.class {
+            None => RightsTable::ALL_RIGHTS,
+            Some(name) => *classes.get(name).ok_or_else(|| PassError::NoClass(name.clone()))?,
+        };
         let secrets = self.plan.secrets.get();
         let number = match wish.renew {
             None => {
                 let next = self.numbers.next().ok_or(PassError::NoNumbers)?;
-                PassNumber::new(wish.class, next).ok_or(PassError::NoNumbers)?
+                PassNumber::new(class, next).ok_or(PassError::NoNumbers)?
             }
-            Some((number, _)) if number.class() != wish.class => {
+            Some((number, _)) if number.class() != class => {
                 return Err(PassError::OtherRights);
             }
             Some((number, ticket)) => {
@@ -198,8 +242,14 @@ mod tests {
     use super::*;
     use cluster::{CacheId, NodeId, NodeSpec};
     use envelope::Secret;
+    use wire::Op;
 
     const PERIOD_MS: u64 = 180_000;
+    const ANN: &str = "client/ann";
+
+    fn classes() -> ClassNumbers {
+        [(ANN.to_owned(), 3), ("client/*".to_owned(), 2)].into()
+    }
 
     fn office() -> KeyOffice {
         let secrets = Arc::new(Secrets::new(Secret::new([3; 32])));
@@ -208,7 +258,11 @@ mod tests {
         let service = RingPorts { first: "10.0.0.1:7700".parse().unwrap(), ports: 1 };
         KeyOffice::new(KeyPlan {
             secrets: SecretSource::new(move || Arc::clone(&secrets)),
-            classes: vec![ClassRights { elsewhere: Allowed::default(), keyspaces }],
+            classes: vec![ClassRights {
+                whose: ANN.to_owned(),
+                elsewhere: Allowed::default(),
+                keyspaces,
+            }],
             fixed: vec![service],
             content: None,
         })
@@ -224,50 +278,79 @@ mod tests {
     fn members_are_told_keys_until_they_have_them() {
         let (mut office, mut map) = (office(), map());
         let (switch, node) = (Member::Switch(0), Member::Node(NodeId(3)));
-        let to_switch = office.for_member(switch, &map, PERIOD_MS).unwrap();
-        let to_node = office.for_member(node, &map, PERIOD_MS).unwrap();
+        let to_switch = office.for_member(switch, &map, &classes(), PERIOD_MS).unwrap();
+        let to_node = office.for_member(node, &map, &classes(), PERIOD_MS).unwrap();
         assert_eq!(to_node.members.len(), 2);
         assert!(to_switch.set.periods.iter().all(|it| it.end.is_none()));
         assert!(to_node.set.periods.iter().all(|it| it.end.is_some()));
         assert_ne!(to_switch.number, to_node.number);
         office.hear(node, Some(to_node.number));
-        assert_eq!(office.for_member(node, &map, 2 * PERIOD_MS - 1), None);
-        assert!(office.for_member(Member::Cache(CacheId(1)), &map, PERIOD_MS).is_some());
+        assert_eq!(office.for_member(node, &map, &classes(), 2 * PERIOD_MS - 1), None);
+        assert!(
+            office.for_member(Member::Cache(CacheId(1)), &map, &classes(), PERIOD_MS).is_some()
+        );
         // Another period, another map, and one that has forgotten.
-        let next = office.for_member(node, &map, 2 * PERIOD_MS).unwrap();
+        let next = office.for_member(node, &map, &classes(), 2 * PERIOD_MS).unwrap();
         assert_eq!(next.set.current, Period(2));
         office.hear(node, Some(next.number));
-        assert_eq!(office.for_member(node, &map, 2 * PERIOD_MS), None);
+        assert_eq!(office.for_member(node, &map, &classes(), 2 * PERIOD_MS), None);
         map.revision = Revision::new(6);
         map.nodes.clear();
-        assert!(office.for_member(node, &map, 2 * PERIOD_MS).is_some());
+        assert!(office.for_member(node, &map, &classes(), 2 * PERIOD_MS).is_some());
         office.hear(node, None);
-        assert!(office.for_member(node, &map, 2 * PERIOD_MS).is_some());
+        assert!(office.for_member(node, &map, &classes(), 2 * PERIOD_MS).is_some());
     }
 
     #[test]
     fn a_pass_is_given_once_and_renewed_for_whom_it_is() {
         let mut office = office();
-        let wish = PassWish { whose: "client/ann".to_owned(), class: 1, renew: None };
+        let wish = PassWish { whose: ANN.to_owned(), class: Some(ANN.to_owned()), renew: None };
         assert!(office.lacks_number(&wish));
-        assert_eq!(office.grant(&wish, PERIOD_MS), Err(PassError::NoNumbers));
+        assert_eq!(office.grant(&wish, &classes(), PERIOD_MS), Err(PassError::NoNumbers));
         office.take_numbers(8..10);
-        let one = office.grant(&wish, PERIOD_MS).unwrap();
-        let other = office.grant(&wish, PERIOD_MS).unwrap();
+        let one = office.grant(&wish, &classes(), PERIOD_MS).unwrap();
+        let other = office.grant(&wish, &classes(), PERIOD_MS).unwrap();
         assert_eq!(
             (one.number, other.number),
-            (PassNumber::new(1, 8).unwrap(), PassNumber::new(1, 9).unwrap())
+            (PassNumber::new(3, 8).unwrap(), PassNumber::new(3, 9).unwrap())
         );
         assert!(office.lacks_number(&wish));
         assert_eq!(one.renew_in(), Duration::from_secs(185));
         let renew = PassWish { renew: Some((one.number, one.ticket)), ..wish.clone() };
         assert!(!office.lacks_number(&renew));
-        let newer = office.grant(&renew, 2 * PERIOD_MS).unwrap();
+        let newer = office.grant(&renew, &classes(), 2 * PERIOD_MS).unwrap();
         assert_eq!((newer.number, newer.current), (one.number, Period(2)));
         assert_eq!(newer.periods[..2], one.periods[1..]);
         let stolen = PassWish { whose: "client/bob".to_owned(), ..renew.clone() };
-        assert_eq!(office.grant(&stolen, PERIOD_MS), Err(PassError::NotRenewable));
-        let promoted = PassWish { class: 2, ..renew };
-        assert_eq!(office.grant(&promoted, PERIOD_MS), Err(PassError::OtherRights));
+        assert_eq!(office.grant(&stolen, &classes(), PERIOD_MS), Err(PassError::NotRenewable));
+        for class in [None, Some("client/*".to_owned())] {
+            let moved = PassWish { class, ..renew.clone() };
+            assert_eq!(office.grant(&moved, &classes(), PERIOD_MS), Err(PassError::OtherRights));
+        }
+        let unnamed = PassWish { class: Some("client/bob".to_owned()), ..wish };
+        let refused = office.grant(&unnamed, &classes(), PERIOD_MS);
+        assert_eq!(refused, Err(PassError::NoClass("client/bob".to_owned())));
+    }
+
+    #[test]
+    fn a_class_has_the_rights_of_its_name_and_others_have_none() {
+        let mut office = office();
+        let mut classes = classes();
+        let rights = |office: &mut KeyOffice, classes: &ClassNumbers, revision| {
+            let map = Map { revision: Revision::new(revision), ..map() };
+            let order = office.for_member(Member::Switch(0), &map, classes, PERIOD_MS);
+            order.unwrap().rights.clone()
+        };
+        office.plan.classes[0].elsewhere = Allowed::ALL;
+        let table = rights(&mut office, &classes, 5);
+        let may = |class| table.allow(class, Op::Get, 1);
+        assert_eq!([0, 1, 2, 3, 4].map(may), [true, false, false, true, false]);
+        // Somebody has been given rights before the others in the configuration.
+        let bob = ClassRights { whose: "client/bob".to_owned(), ..ClassRights::default() };
+        office.plan.classes.insert(0, bob);
+        classes.insert("client/bob".to_owned(), 4);
+        let table = rights(&mut office, &classes, 6);
+        let may = |class| table.allow(class, Op::Get, 1);
+        assert_eq!([3, 4].map(may), [true, false]);
     }
 }

@@ -107,7 +107,10 @@ impl Thread {
         let saved = store.load()?.map(|saved| saved.above(post.heard));
         let mut clock = Clock::new();
         config.overlap = store.overlap();
-        let controller = Controller::new(config, saved, clock.now())?;
+        let mut controller = Controller::new(config, saved, clock.now())?;
+        let keys = keys.map(KeyOffice::new);
+        let names = keys.as_ref().map(KeyOffice::class_names).unwrap_or_default();
+        controller.name_classes(clock.now(), names.iter().map(String::as_str));
         let wake = post.mail.clone();
         // If there is no room for it, there is mail that wakes the thread as well.
         store.wake_with(Arc::new(move || drop(wake.try_send(ControllerMail::Wake))));
@@ -118,7 +121,7 @@ impl Thread {
             couriers: BTreeMap::new(),
             listeners: BTreeMap::new(),
             post,
-            keys: keys.map(KeyOffice::new),
+            keys,
             wanted: keyspaces.into_iter().map(Wanted::new).collect(),
             waiting: Vec::new(),
             saving: None,
@@ -225,7 +228,7 @@ impl Thread {
         if keys.lacks_number(wish) {
             keys.take_numbers(self.controller.reserve_passes(now));
         }
-        keys.grant(wish, now.unix_ms()).map(Some)
+        keys.grant(wish, self.controller.classes(), now.unix_ms()).map(Some)
     }
 
     fn take_answer(&mut self, member: Member, answer: Result<Report, Undelivered>) {
@@ -316,8 +319,8 @@ impl Thread {
         }
         while let Some((member, mut order)) = self.controller.poll_order() {
             if let Some(keys) = &mut self.keys {
-                let now = self.clock.now();
-                order.keys = keys.for_member(member, self.controller.map(), now.unix_ms());
+                let (map, classes) = (self.controller.map(), self.controller.classes());
+                order.keys = keys.for_member(member, map, classes, self.clock.now().unix_ms());
             }
             if let Some(install) = &order.install {
                 tracing::debug!(%member, revision = %install.revision(), "sending an order");
