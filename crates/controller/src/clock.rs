@@ -11,7 +11,7 @@
 use crate::decisions::{Decisions, Level};
 use crate::members::{Contact, Members, Peer, Sample};
 use cluster::{ClockAhead, ClockOrder, MaybeMutant, Member, MemberReport, Mutant, Report};
-use machine::Instant;
+use machine::{Instant, UnixMs};
 use std::time::Duration;
 
 /// A clock that is further than this from the cluster's was set, and is not followed: more than
@@ -54,6 +54,11 @@ impl ClusterClock {
 
     pub(crate) fn is_known(&self) -> bool {
         self.ahead.is_some()
+    }
+
+    /// What it shows when the controller's clock shows this; `None` until that is known.
+    pub(crate) fn time(&self, now: Instant) -> Option<UnixMs> {
+        Some(self.ahead?.time(now))
     }
 
     /// How far a member's clock is ahead of it.

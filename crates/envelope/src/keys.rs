@@ -36,7 +36,8 @@ impl fmt::Debug for Key {
 pub(crate) const MEMBERS: u64 = u64::MAX;
 pub(crate) const COOKIES: u64 = u64::MAX - 1;
 
-/// The number of a period: how often its length has passed since the Unix epoch.
+/// The number of a period: how often its length has passed since the Unix epoch, by the clock of
+/// the cluster.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
@@ -48,7 +49,7 @@ impl Period {
     /// remembered (`SESSION_IDLE_SECS`): whoever sends a recorded write again finds its outcome.
     pub const LEN: Duration = Duration::from_secs(180);
 
-    /// The one at this time, in Unix milliseconds.
+    /// The one at this time of the cluster, in Unix milliseconds.
     #[must_use]
     pub fn at(unix_ms: u64) -> Self {
         Self(unix_ms / Self::LEN_MS)
@@ -387,10 +388,7 @@ mod tests {
     #[test]
     fn periods_follow_each_other() {
         let len = u64::try_from(Period::LEN.as_millis()).unwrap();
-        assert_eq!(
-            (Period::at(0), Period::at(len - 1), Period::at(len)),
-            (Period(0), Period(0), Period(1))
-        );
+        assert_eq!([0, len - 1, len].map(Period::at), [Period(0), Period(0), Period(1)]);
         assert_eq!(Period::left_at(len + 1), Period::LEN - Duration::from_millis(1));
     }
 }

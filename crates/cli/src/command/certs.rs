@@ -6,6 +6,7 @@ use console::answer::Answer;
 use console::exit::{Failure, Verdict};
 use console::out;
 use console::shared::Shared;
+use machine::UnixMs;
 use runtime::clock::Clock;
 use runtime::config::Config;
 use runtime::identity::{
@@ -296,8 +297,9 @@ impl Revoke {
 
 fn rotate_envelopes(directory: &Path, shared: &Shared) -> Result<Verdict, Failure> {
     let path = secret_in(directory);
-    let now = Clock::new().now().unix_ms();
-    let holds_in = replace_secret(&path, now).map_err(failed)?.begins_in(now);
+    // What time it is in the cluster, as far as this machine knows.
+    let now = UnixMs(Clock::new().now().unix_ms());
+    let holds_in = replace_secret(&path, now).map_err(failed)?.begins_in(now.0);
     if shared.json {
         let answer = Answer::new("replaced").with("secret", &path);
         answer.with("holds_in_s", holds_in.as_secs()).print()?;

@@ -2,7 +2,6 @@
 
 use crate::controller::Controller;
 use crate::decisions::Level;
-use envelope::PassNumber;
 use machine::Instant;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -33,8 +32,7 @@ impl Controller {
     /// Gives a class of rights to each of these names that has none. They count once the present
     /// state is durable. A name keeps its class, and no other name ever gets it: passes have the
     /// rights of the name that they were given for, in whatever order and number names come later.
-    ///
-    /// There are fewer than [`PassNumber::CLASSES`]. Names for which none is left get none.
+    /// Classes are 1, 2, 3, …; a name for which none is left gets none.
     pub fn name_classes<'n>(&mut self, now: Instant, names: impl IntoIterator<Item = &'n str>) {
         self.awake(now);
         for name in names {
@@ -43,18 +41,10 @@ impl Controller {
                 continue;
             }
             let last = classes.values().max().copied().unwrap_or_default();
+            let Some(class) = last.checked_add(1) else { return };
+            classes.insert(name.to_owned(), class);
             let saw = format!("{name} has rights of its own");
-            match last.checked_add(1).filter(|class| *class < PassNumber::CLASSES) {
-                Some(class) => {
-                    classes.insert(name.to_owned(), class);
-                    let did = format!("give it class {class}, for good");
-                    self.ledger.advance(now, Level::Usual, saw, did);
-                }
-                None => {
-                    let did = "give it no pass: no class is left";
-                    self.ledger.decisions.note(now, Level::Trouble, saw, did, "");
-                }
-            }
+            self.ledger.advance(now, Level::Usual, saw, format!("give it class {class}, for good"));
         }
     }
 

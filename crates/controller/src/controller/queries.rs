@@ -7,7 +7,7 @@ use crate::hot::HotNews;
 use crate::placement::PlacementDecision;
 use crate::status::{Status, View};
 use cluster::{Map, NodeId};
-use machine::Instant;
+use machine::{Instant, UnixMs};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use wire::Revision;
@@ -52,6 +52,13 @@ impl Controller {
     #[must_use]
     pub fn durable_revision(&self) -> Revision {
         self.ledger.durable()
+    }
+
+    /// What time it is in the cluster, if that is known. At the same time every controller that
+    /// leads says the same, whatever its machine's clock shows.
+    #[must_use]
+    pub fn cluster_time(&self, now: Instant) -> Option<UnixMs> {
+        self.clock.time(now)
     }
 
     /// Whether it is known what time it is in the cluster. Else nodes get no leases: they would

@@ -11,6 +11,7 @@ use super::write::{Visibility, write};
 use crate::entropy;
 use data_encoding::HEXLOWER_PERMISSIVE as HEX;
 use envelope::{Period, Secret, Secrets};
+use machine::UnixMs;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -74,14 +75,14 @@ pub fn make_secret(path: &Path) -> Result<(), IdentityError> {
     save(path, &Secrets::new(draw()?))
 }
 
-/// Has a new secret hold two periods from this time on (Unix milliseconds), and says from which.
-/// Makes the first one if there is none, which holds at once.
+/// Has a new secret hold two periods from this time on, and says from which. Makes the first one if
+/// there is none, which holds at once.
 ///
 /// # Errors
 ///
 /// If the file cannot be read or written.
-pub fn replace_secret(path: &Path, unix_ms: u64) -> Result<Period, IdentityError> {
-    let current = Period::at(unix_ms);
+pub fn replace_secret(path: &Path, now: UnixMs) -> Result<Period, IdentityError> {
+    let current = Period::at(now.0);
     if !path.exists() {
         make_secret(path)?;
         return Ok(current);
@@ -164,13 +165,13 @@ mod tests {
         make_secret(&path).unwrap();
         assert!(matches!(make_secret(&path), Err(IdentityError::Exists { .. })));
         let first = read_secrets(&path).unwrap();
-        let now = 10 * 180_000;
+        let now = UnixMs(10 * 180_000);
         assert_eq!(replace_secret(&path, now).unwrap(), Period(12));
         let both = read_secrets(&path).unwrap();
         assert_eq!(both.key_set(Period(10), true), first.key_set(Period(10), true));
         assert_ne!(both.key_set(Period(12), true), first.key_set(Period(12), true));
         // When that holds, the first is forgotten with the next.
-        replace_secret(&path, now + 4 * 180_000).unwrap();
+        replace_secret(&path, now + 4 * Period::LEN).unwrap();
         let later = read_secrets(&path).unwrap();
         assert_eq!(later.iter().count(), 2);
         assert_eq!(

@@ -1,12 +1,17 @@
-//! Goal: no machine's clock decides when a value goes, whichever role runs there.
-//! Method: a cluster of servers, each of which in its turn starts anew on a machine whose clock was
-//! set by hours, while the clocks of all others are set back and forth meanwhile.
+//! Goal: no machine's clock decides when a value goes, nor which keys packets have, whichever role
+//! runs there.
+//! Method: a cluster of servers whose packets are in envelopes, each of which in its turn starts
+//! anew on a machine whose clock was set by hours, while the clocks of all others are set back and
+//! forth meanwhile. The client has one pass, which is renewed once, at the end.
 
 use client::blocking::{Client, Space};
 use client::{CasReply, Expect, Expiry, Options, PutOptions};
 use cluster::NodeId;
+use envelope::{Pass, Passes, Period};
 use runtime::clock::set_wall_clock_of_test;
 use runtime::config::Config;
+use runtime::driver::PassWish;
+use runtime::identity::{Authority, Validity, make_secret, secret_in};
 use runtime::server::Server;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -55,7 +60,7 @@ fn free_addresses<const COUNT: usize>() -> [SocketAddr; COUNT] {
     })
 }
 
-/// Three nodes with durable stores.
+/// Three nodes with durable stores, certificates and the secret of envelopes.
 fn config(dir: &Path) -> Config {
     let [service, switch_admin, admin, rest @ ..] = free_addresses::<9>();
     let data = dir.join("controller");
@@ -73,8 +78,16 @@ fn config(dir: &Path) -> Config {
     }
     text += "[[keyspace]]\nname = \"locks\"\nkind = \"hash\"\npartitions = 8\nreplicas = 3\n";
     let path = dir.join("keyway.toml");
+    let certs = dir.join("certs");
+    text += &format!("[security]\ndirectory = {certs:?}\n");
     std::fs::write(&path, text).unwrap();
-    Config::load(&path).unwrap()
+    let config = Config::load(&path).unwrap();
+    let authority = Authority::init(&certs).unwrap();
+    make_secret(&secret_in(&certs)).unwrap();
+    for (identity, at) in config.identities().unwrap() {
+        authority.issue(&identity, &[at.ip()], Validity::days(1), false).unwrap();
+    }
+    config
 }
 
 struct Rig {
@@ -110,9 +123,18 @@ impl Rig {
         }
     }
 
-    fn space(&self) -> Space {
+    /// A pass, or the one that is there with newer keys.
+    fn pass(&self, before: Option<&Pass>) -> Pass {
+        let renew = before.map(|pass| (pass.number, pass.ticket));
+        let wish = PassWish { whose: "client/a".to_owned(), class: None, renew };
+        let roles = self.servers[&Role::Controller].roles();
+        roles.controller.as_ref().unwrap().pass(wish).unwrap().expect("packets are in envelopes")
+    }
+
+    fn space(&self, passes: &Passes) -> Space {
         let service = self.config.switches[0].service;
-        Client::connect(service, Options::default()).unwrap().keyspace("locks").unwrap()
+        let options = Options { passes: Some(passes.clone()), ..Options::default() };
+        Client::connect(service, options).unwrap().keyspace("locks").unwrap()
     }
 }
 
@@ -151,13 +173,16 @@ fn check_the_end(locks: &Space, what: &str) {
 }
 
 #[test]
-fn no_clock_that_is_set_in_any_role_makes_a_lock_end_early_or_stay() {
+fn no_clock_that_is_set_in_any_role_ends_a_lock_or_changes_keys() {
     let dir = tempdir().unwrap();
     let mut rig = Rig { config: config(dir.path()), servers: BTreeMap::new() };
+    let began = now();
     let roles = [Role::Controller, Role::Switch, Role::Node(1), Role::Node(2), Role::Node(3)];
     roles.into_iter().for_each(|role| rig.start(role));
     rig.wait("ready", |status| status["ready"] == true);
-    let locks = rig.space();
+    let first = rig.pass(None);
+    let passes = Passes::new(first.clone());
+    let locks = rig.space(&passes);
     locks.put(b"kept", b"value", PutOptions::default()).into_result().unwrap();
     for role in roles {
         for hours in [5, -20] {
@@ -189,4 +214,9 @@ fn no_clock_that_is_set_in_any_role_makes_a_lock_end_early_or_stay() {
             rig.wait("ready", |status| status["ready"] == true && status["replicated"] == true);
         }
     }
+    let last = rig.pass(Some(&first));
+    let gone = began.elapsed().as_secs() / Period::LEN.as_secs() + 1;
+    assert!((first.current.0..=first.current.0 + gone).contains(&last.current.0), "{last:?}");
+    assert!(passes.renew(last));
+    assert!(locks.get(b"kept").into_result().unwrap().is_some());
 }

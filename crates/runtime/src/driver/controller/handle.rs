@@ -318,7 +318,9 @@ impl ControllerHandle {
     ///
     /// If the controller refuses or cannot be reached.
     pub fn pass(&self, wish: PassWish) -> Result<Option<Pass>, RequestError<PassError>> {
-        let granted = self.ask(|sender| ControllerMail::Pass(wish, sender));
+        let (sender, answer) = answer();
+        let posted = self.post(ControllerMail::Pass(wish, sender));
+        let granted = posted.and_then(|()| answer.wait_for(PASS_WAIT_MAX));
         granted.map_err(RequestError::Unreached)?.map_err(RequestError::Refused)
     }
 
@@ -349,3 +351,7 @@ impl ControllerHandle {
 
 /// How often it is looked whether a controller has found its place.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
+
+/// How long a pass is waited for: longer than a controller that begins takes to find out what time
+/// it is.
+const PASS_WAIT_MAX: Duration = Duration::from_secs(6);

@@ -6,6 +6,7 @@ use cluster::{EnvelopeOrder, KeysNumber, Map, Member};
 use envelope::{
     Allowed, Key, KeySet, Pass, PassNumber, Period, Rights, RightsTable, RingPorts, Secrets,
 };
+use machine::UnixMs;
 use std::collections::BTreeMap;
 use std::net::SocketAddrV6;
 use std::ops::Range;
@@ -108,16 +109,16 @@ impl KeyOffice {
         }
     }
 
-    /// The keys that a member is to be told at this time (Unix milliseconds); none if it has them.
+    /// The keys that a member is to be told at this time of the cluster; none if it has them.
     /// Whenever a class gets a number, the map gets another revision.
     pub(super) fn for_member(
         &mut self,
         member: Member,
         map: &Map,
         classes: &ClassNumbers,
-        unix_ms: u64,
+        time: UnixMs,
     ) -> Option<Arc<EnvelopeOrder>> {
-        self.make(map, classes, Period::at(unix_ms));
+        self.make(map, classes, Period::at(time.0));
         let made = self.made.as_ref()?;
         let order = match member {
             Member::Switch(_) => &made.for_switches,
@@ -172,8 +173,8 @@ impl KeyOffice {
     fn rights(&self, map: &Map, classes: &ClassNumbers) -> RightsTable {
         let mut table = RightsTable::default();
         for it in &self.plan.classes {
-            if let Some(class) = classes.get(&it.whose) {
-                table.set(*class, it.by_id(map));
+            if let Some(class) = number_of(&it.whose, classes) {
+                table.set(class, it.by_id(map));
             }
         }
         table
@@ -189,16 +190,18 @@ impl KeyOffice {
         self.numbers = numbers;
     }
 
-    /// Gives a pass, or renews one.
+    /// Gives a pass, or renews one, at this time of the cluster.
     pub(super) fn grant(
         &mut self,
         wish: &PassWish,
         classes: &ClassNumbers,
-        unix_ms: u64,
+        time: UnixMs,
     ) -> Result<Pass, PassError> {
         let class = match &wish.class {
             None => RightsTable::ALL_RIGHTS,
-            Some(name) => *classes.get(name).ok_or_else(|| PassError::NoClass(name.clone()))?,
+            Some(name) => {
+                number_of(name, classes).ok_or_else(|| PassError::NoClass(name.clone()))?
+            }
         };
         let secrets = self.plan.secrets.get();
         let number = match wish.renew {
@@ -214,15 +217,20 @@ impl KeyOffice {
                 if is_his { number } else { return Err(PassError::NotRenewable) }
             }
         };
-        let current = Period::at(unix_ms);
+        let current = Period::at(time.0);
         let set = secrets.key_set(current, true);
         let periods = set.periods.iter().filter_map(|it| it.of_client(number)).collect();
         let ticket = secrets.ticket(number, &wish.whose);
         // Members know the next period's keys by then, and one that is late is asked again.
-        let renew_in = Period::left_at(unix_ms) + RENEW_LATER;
+        let renew_in = Period::left_at(time.0) + RENEW_LATER;
         let renew_in_ms = u64::try_from(renew_in.as_millis()).unwrap_or(u64::MAX);
         Ok(Pass { number, ticket, current, periods, renew_in_ms })
     }
+}
+
+/// The number of a class, if passes have room for it.
+fn number_of(name: &str, classes: &ClassNumbers) -> Option<u16> {
+    classes.get(name).copied().filter(|class| *class < PassNumber::CLASSES)
 }
 
 /// How long after the beginning of a period a pass is renewed that has its keys: when the leader,
@@ -245,6 +253,8 @@ mod tests {
     use wire::Op;
 
     const PERIOD_MS: u64 = 180_000;
+    const FIRST: UnixMs = UnixMs(PERIOD_MS);
+    const SECOND: UnixMs = UnixMs(2 * PERIOD_MS);
     const ANN: &str = "client/ann";
 
     fn classes() -> ClassNumbers {
@@ -278,27 +288,25 @@ mod tests {
     fn members_are_told_keys_until_they_have_them() {
         let (mut office, mut map) = (office(), map());
         let (switch, node) = (Member::Switch(0), Member::Node(NodeId(3)));
-        let to_switch = office.for_member(switch, &map, &classes(), PERIOD_MS).unwrap();
-        let to_node = office.for_member(node, &map, &classes(), PERIOD_MS).unwrap();
+        let to_switch = office.for_member(switch, &map, &classes(), FIRST).unwrap();
+        let to_node = office.for_member(node, &map, &classes(), FIRST).unwrap();
         assert_eq!(to_node.members.len(), 2);
         assert!(to_switch.set.periods.iter().all(|it| it.end.is_none()));
         assert!(to_node.set.periods.iter().all(|it| it.end.is_some()));
         assert_ne!(to_switch.number, to_node.number);
         office.hear(node, Some(to_node.number));
-        assert_eq!(office.for_member(node, &map, &classes(), 2 * PERIOD_MS - 1), None);
-        assert!(
-            office.for_member(Member::Cache(CacheId(1)), &map, &classes(), PERIOD_MS).is_some()
-        );
+        assert_eq!(office.for_member(node, &map, &classes(), UnixMs(2 * PERIOD_MS - 1)), None);
+        assert!(office.for_member(Member::Cache(CacheId(1)), &map, &classes(), FIRST).is_some());
         // Another period, another map, and one that has forgotten.
-        let next = office.for_member(node, &map, &classes(), 2 * PERIOD_MS).unwrap();
+        let next = office.for_member(node, &map, &classes(), SECOND).unwrap();
         assert_eq!(next.set.current, Period(2));
         office.hear(node, Some(next.number));
-        assert_eq!(office.for_member(node, &map, &classes(), 2 * PERIOD_MS), None);
+        assert_eq!(office.for_member(node, &map, &classes(), SECOND), None);
         map.revision = Revision::new(6);
         map.nodes.clear();
-        assert!(office.for_member(node, &map, &classes(), 2 * PERIOD_MS).is_some());
+        assert!(office.for_member(node, &map, &classes(), SECOND).is_some());
         office.hear(node, None);
-        assert!(office.for_member(node, &map, &classes(), 2 * PERIOD_MS).is_some());
+        assert!(office.for_member(node, &map, &classes(), SECOND).is_some());
     }
 
     #[test]
@@ -306,10 +314,10 @@ mod tests {
         let mut office = office();
         let wish = PassWish { whose: ANN.to_owned(), class: Some(ANN.to_owned()), renew: None };
         assert!(office.lacks_number(&wish));
-        assert_eq!(office.grant(&wish, &classes(), PERIOD_MS), Err(PassError::NoNumbers));
+        assert_eq!(office.grant(&wish, &classes(), FIRST), Err(PassError::NoNumbers));
         office.take_numbers(8..10);
-        let one = office.grant(&wish, &classes(), PERIOD_MS).unwrap();
-        let other = office.grant(&wish, &classes(), PERIOD_MS).unwrap();
+        let one = office.grant(&wish, &classes(), FIRST).unwrap();
+        let other = office.grant(&wish, &classes(), FIRST).unwrap();
         assert_eq!(
             (one.number, other.number),
             (PassNumber::new(3, 8).unwrap(), PassNumber::new(3, 9).unwrap())
@@ -318,18 +326,22 @@ mod tests {
         assert_eq!(one.renew_in(), Duration::from_secs(185));
         let renew = PassWish { renew: Some((one.number, one.ticket)), ..wish.clone() };
         assert!(!office.lacks_number(&renew));
-        let newer = office.grant(&renew, &classes(), 2 * PERIOD_MS).unwrap();
+        let newer = office.grant(&renew, &classes(), SECOND).unwrap();
         assert_eq!((newer.number, newer.current), (one.number, Period(2)));
         assert_eq!(newer.periods[..2], one.periods[1..]);
         let stolen = PassWish { whose: "client/bob".to_owned(), ..renew.clone() };
-        assert_eq!(office.grant(&stolen, &classes(), PERIOD_MS), Err(PassError::NotRenewable));
+        assert_eq!(office.grant(&stolen, &classes(), FIRST), Err(PassError::NotRenewable));
         for class in [None, Some("client/*".to_owned())] {
             let moved = PassWish { class, ..renew.clone() };
-            assert_eq!(office.grant(&moved, &classes(), PERIOD_MS), Err(PassError::OtherRights));
+            assert_eq!(office.grant(&moved, &classes(), FIRST), Err(PassError::OtherRights));
         }
-        let unnamed = PassWish { class: Some("client/bob".to_owned()), ..wish };
-        let refused = office.grant(&unnamed, &classes(), PERIOD_MS);
-        assert_eq!(refused, Err(PassError::NoClass("client/bob".to_owned())));
+        let bob = "client/bob".to_owned();
+        let of_bob = PassWish { class: Some(bob.clone()), ..wish };
+        for number in [None, Some(PassNumber::CLASSES)] {
+            let classes = number.map(|number| (bob.clone(), number)).into_iter().collect();
+            let refused = office.grant(&of_bob, &classes, FIRST);
+            assert_eq!(refused, Err(PassError::NoClass(bob.clone())));
+        }
     }
 
     #[test]
@@ -338,7 +350,7 @@ mod tests {
         let mut classes = classes();
         let rights = |office: &mut KeyOffice, classes: &ClassNumbers, revision| {
             let map = Map { revision: Revision::new(revision), ..map() };
-            let order = office.for_member(Member::Switch(0), &map, classes, PERIOD_MS);
+            let order = office.for_member(Member::Switch(0), &map, classes, FIRST);
             order.unwrap().rights.clone()
         };
         office.plan.classes[0].elsewhere = Allowed::ALL;

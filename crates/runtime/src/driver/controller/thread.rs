@@ -1,9 +1,10 @@
 //! What the controller's thread does: feeds the machine, saves, sends.
 
+mod passes;
 mod saving;
 
 use super::handle::{Change, ControllerMail};
-use super::keys::{KeyOffice, PassError, PassWish};
+use super::keys::KeyOffice;
 use super::{ControllerError, ControllerPlan};
 use crate::clock::Clock;
 use crate::driver::alert::Listener;
@@ -16,8 +17,8 @@ use controller::{
     AwaitedStatus, CommandError, Controller, CreateError, Decision, HotEffect, HotNews,
     KeyspaceSpec, Saved, Status,
 };
-use envelope::Pass;
 use machine::Instant;
+use passes::Wish;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::Arc;
@@ -36,6 +37,8 @@ pub(super) struct Thread {
     post: Post,
     /// The keys of envelopes, if packets have some.
     keys: Option<KeyOffice>,
+    /// Passes that are asked for, and by whom; at most `WAITING_MAX`.
+    wishes: Vec<Wish>,
     /// Keyspaces of the configuration that may still have to be created.
     wanted: Vec<Wanted>,
     /// Who waits for the cluster to be ready; at most `WAITING_MAX`.
@@ -122,6 +125,7 @@ impl Thread {
             listeners: BTreeMap::new(),
             post,
             keys,
+            wishes: Vec::new(),
             wanted: keyspaces.into_iter().map(Wanted::new).collect(),
             waiting: Vec::new(),
             saving: None,
@@ -145,6 +149,7 @@ impl Thread {
         loop {
             // After every call into the machine: it counts on that.
             self.create_wanted();
+            self.grant_passes()?;
             self.save()?;
             if self.is_deposed() {
                 return Ok(Ended::Deposed(self.controller.deposed_by().unwrap_or_default()));
@@ -212,23 +217,10 @@ impl Thread {
                 self.follow_the_map().map_err(|error| format!("cannot start a thread: {error}"))?;
                 self.answer_saved(move || drop(sender.try_send(changed)));
             }
-            ControllerMail::Pass(wish, sender) => {
-                let granted = self.grant(now, &wish);
-                self.save()?;
-                self.answer_saved(move || drop(sender.try_send(granted)));
-            }
+            ControllerMail::Pass(wish, sender) => self.wish_for_pass(wish, sender),
             ControllerMail::Stop => {}
         }
         Ok(())
-    }
-
-    /// No pass is needed where packets are in no envelopes.
-    fn grant(&mut self, now: Instant, wish: &PassWish) -> Result<Option<Pass>, PassError> {
-        let Some(keys) = &mut self.keys else { return Ok(None) };
-        if keys.lacks_number(wish) {
-            keys.take_numbers(self.controller.reserve_passes(now));
-        }
-        keys.grant(wish, self.controller.classes(), now.unix_ms()).map(Some)
     }
 
     fn take_answer(&mut self, member: Member, answer: Result<Report, Undelivered>) {
@@ -318,9 +310,12 @@ impl Thread {
             return;
         }
         while let Some((member, mut order)) = self.controller.poll_order() {
-            if let Some(keys) = &mut self.keys {
+            // Without the time there are no leases either: nobody needs keys.
+            if let Some(keys) = &mut self.keys
+                && let Some(time) = self.controller.cluster_time(self.clock.now())
+            {
                 let (map, classes) = (self.controller.map(), self.controller.classes());
-                order.keys = keys.for_member(member, map, classes, self.clock.now().unix_ms());
+                order.keys = keys.for_member(member, map, classes, time);
             }
             if let Some(install) = &order.install {
                 tracing::debug!(%member, revision = %install.revision(), "sending an order");

@@ -1,0 +1,53 @@
+//! Giving passes to those who ask for them.
+
+use super::super::keys::{PassError, PassWish};
+use super::{Thread, WAITING_MAX};
+use envelope::Pass;
+use machine::{Instant, UnixMs};
+use std::sync::mpsc::SyncSender;
+
+/// A pass that is asked for, and who waits for it.
+pub(super) type Wish = (PassWish, SyncSender<Result<Option<Pass>, PassError>>);
+
+impl Thread {
+    /// Somebody asks for a pass. With too many who wait the answer never comes, which who asks sees
+    /// at once.
+    pub(super) fn wish_for_pass(
+        &mut self,
+        wish: PassWish,
+        sender: SyncSender<Result<Option<Pass>, PassError>>,
+    ) {
+        if self.wishes.len() < WAITING_MAX {
+            self.wishes.push((wish, sender));
+        }
+    }
+
+    /// Gives the passes that are asked for, once it is known what time it is in the cluster.
+    pub(super) fn grant_passes(&mut self) -> Result<(), String> {
+        if self.wishes.is_empty() {
+            return Ok(());
+        }
+        let now = self.clock.now();
+        let Some(time) = self.controller.cluster_time(now) else { return Ok(()) };
+        for (wish, sender) in std::mem::take(&mut self.wishes) {
+            let granted = self.grant(now, time, &wish);
+            self.save()?;
+            self.answer_saved(move || drop(sender.try_send(granted)));
+        }
+        Ok(())
+    }
+
+    /// No pass is needed where packets are in no envelopes.
+    fn grant(
+        &mut self,
+        now: Instant,
+        time: UnixMs,
+        wish: &PassWish,
+    ) -> Result<Option<Pass>, PassError> {
+        let Some(keys) = &mut self.keys else { return Ok(None) };
+        if keys.lacks_number(wish) {
+            keys.take_numbers(self.controller.reserve_passes(now));
+        }
+        keys.grant(wish, self.controller.classes(), time).map(Some)
+    }
+}
