@@ -10,7 +10,8 @@ use runtime::admin::{AskPass, Renewal};
 use std::thread::Builder;
 use std::time::Duration;
 
-/// How long it is until a pass that could not be renewed is tried again.
+/// How long it is until a pass that could not be renewed is tried again, and until one that was is
+/// renewed because nobody answers.
 const AGAIN: Duration = Duration::from_secs(5);
 
 /// Asks for a pass, or for one that takes the place of another; none where packets are in no
@@ -44,12 +45,14 @@ pub fn kept(ask: Ask, act_for: Option<&str>) -> Result<Option<Passes>, Failure> 
     Ok(Some(passes))
 }
 
-/// Renews a pass for ever.
+/// Renews a pass for ever: when it is time, and when a client is answered by nobody. Its machine
+/// may have been suspended while its keys ended.
 fn keep(ask: &Ask, passes: &Passes, act_for: Option<&str>) {
     let mut wait = passes.pass().renew_in();
     loop {
         // Whatever else wakes the thread: a pass may be renewed early.
-        std::thread::park_timeout(wait);
+        std::thread::park_timeout(AGAIN);
+        passes.wait_unheard(wait.saturating_sub(AGAIN));
         let pass = passes.pass();
         let renew = Some(Renewal { number: pass.number, ticket: pass.ticket });
         let asked = AskPass { renew, act_for: act_for.map(str::to_owned) };

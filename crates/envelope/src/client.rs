@@ -35,6 +35,9 @@ pub struct ClientEnvelopes {
     /// When the first packet was sent with a cookie since the last answer, or since it was asked
     /// for another cookie.
     unanswered_since: Option<Duration>,
+    /// When the first packet was sent since something was opened, or since that was said to whoever
+    /// renews the pass.
+    silent_since: Option<Duration>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -67,6 +70,8 @@ const WAITING_FOR: Duration = Duration::from_secs(1);
 /// So long after the last answer it asks for another cookie: the one it has is not its own, or it
 /// is at another address by now.
 const ASK_AFTER: Duration = Duration::from_millis(250);
+/// So long after it has opened something last its pass should be renewed: its keys may be over.
+const RENEW_AFTER: Duration = Duration::from_secs(1);
 /// One of so many packets asks for the cookie of a new period, until it is there.
 const ASK_EVERY: u32 = 16;
 
@@ -86,6 +91,7 @@ impl ClientEnvelopes {
             waiting,
             sent_before: 0,
             unanswered_since: None,
+            silent_since: None,
         }
     }
 
@@ -99,6 +105,7 @@ impl ClientEnvelopes {
         mut send: impl FnMut(&[u8; ENVELOPE_LEN]),
     ) {
         self.look();
+        self.note_silence(now);
         let period = self.current;
         let before = self.before();
         if let Some(cookie) = self.cookie(to, period) {
@@ -116,6 +123,15 @@ impl ClientEnvelopes {
         }
         self.envelope(period, 0, packet).iter().for_each(&mut send);
         self.wait(now, to, packet);
+    }
+
+    /// Has the pass renewed if nothing that comes can be opened.
+    fn note_silence(&mut self, now: Duration) {
+        let since = *self.silent_since.get_or_insert(now);
+        if now.saturating_sub(since) >= RENEW_AFTER {
+            self.silent_since = Some(now);
+            self.passes.note_unheard();
+        }
     }
 
     /// Whether nobody has answered for some time what was sent with a cookie: once in that time.
@@ -151,9 +167,12 @@ impl ClientEnvelopes {
     ) -> Result<ClientOpened<'a>, EnvelopeRefusal> {
         self.look();
         match self.check(from, datagram) {
-            Ok(EnvelopeKind::Cookie) => Ok(ClientOpened::Cookie),
+            Ok(EnvelopeKind::Cookie) => {
+                self.silent_since = None;
+                Ok(ClientOpened::Cookie)
+            }
             Ok(_) => {
-                self.unanswered_since = None;
+                (self.unanswered_since, self.silent_since) = (None, None);
                 Ok(ClientOpened::Packet(datagram.get_mut(ENVELOPE_LEN..).unwrap_or_default()))
             }
             Err(why) => {

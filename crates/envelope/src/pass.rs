@@ -4,7 +4,7 @@ use crate::counts::{Counts, SharedCounts};
 use crate::keys::{ClientKeys, Key, Period};
 use serde::{Deserialize, Serialize};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 use wire::EnvelopeRefusal;
 
@@ -90,6 +90,9 @@ struct Shared {
     /// Seats that were taken.
     seats: AtomicU32,
     refused: SharedCounts,
+    /// Whether a client is answered by nobody, and who waits for that.
+    is_unheard: Mutex<bool>,
+    unheard: Condvar,
 }
 
 impl Passes {
@@ -98,7 +101,9 @@ impl Passes {
     pub fn new(pass: Pass) -> Self {
         let (renewals, seats) = (AtomicU64::new(0), AtomicU32::new(0));
         let refused = SharedCounts::default();
-        Self(Arc::new(Shared { pass: Mutex::new(pass), renewals, seats, refused }))
+        let (is_unheard, unheard) = (Mutex::new(false), Condvar::new());
+        let pass = Mutex::new(pass);
+        Self(Arc::new(Shared { pass, renewals, seats, refused, is_unheard, unheard }))
     }
 
     /// What came to its clients and was refused so far.
@@ -127,6 +132,20 @@ impl Passes {
             self.0.renewals.fetch_add(1, Ordering::Release);
         }
         is_same
+    }
+
+    /// Waits for so long, or until one of the clients has been answered by nobody for some time:
+    /// its keys may be over, where its machine was suspended.
+    pub fn wait_unheard(&self, patience: Duration) {
+        let mut is_unheard = self.0.is_unheard.lock().unwrap_or_else(PoisonError::into_inner);
+        *is_unheard = false;
+        let waited = self.0.unheard.wait_timeout_while(is_unheard, patience, |it| !*it);
+        drop(waited);
+    }
+
+    pub(crate) fn note_unheard(&self) {
+        *self.0.is_unheard.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        self.0.unheard.notify_all();
     }
 
     /// A place for one more client; `None` if the pass has had as many as it can.

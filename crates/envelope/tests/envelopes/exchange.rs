@@ -308,6 +308,35 @@ fn periods_follow_each_other_without_a_gap() {
 
 /// The members of a chain and the switch before it hear of a new period one after the other.
 #[test]
+fn a_client_that_was_away_has_its_pass_renewed_when_nobody_answers() {
+    let mut world = World::new();
+    let request = packet(Op::Get, b"key");
+    world.ask_with_cookie(SWITCH, &request);
+    let later = Period(CURRENT.0 + 5);
+    world.turn_members(later);
+    let passes = world.passes.clone();
+    let keeper = std::thread::spawn(move || {
+        passes.wait_unheard(Duration::from_secs(60));
+        passes.renew(pass(0, later))
+    });
+    let mut sends = (0..).map(|n| NOW + n * Duration::from_millis(300));
+    let mut send = |world: &mut World| {
+        let (mut sent, now) = (Vec::new(), sends.next().unwrap());
+        world.client.seal(now, at(SWITCH), &request, |it| sent.push([&it[..], &request].concat()));
+        sent.iter_mut().map(|it| why(world.switch.open(at(CLIENT), it))).collect::<Vec<_>>()
+    };
+    for _ in 0..4 {
+        assert!(send(&mut world).iter().all(|it| *it == EnvelopeRefusal::Period));
+    }
+    // It has sent for more than a second, so this one is the last with the old keys.
+    while !keeper.is_finished() {
+        send(&mut world);
+    }
+    assert!(keeper.join().unwrap(), "the pass was renewed");
+    assert_eq!(send(&mut world), [EnvelopeRefusal::NoCookie]);
+}
+
+#[test]
 fn what_a_switch_sends_on_stays_in_the_period_of_its_author() {
     let mut world = World::new();
     let (request, answer) = (packet(Op::Put, b"key and value"), packet(Op::PutReply, b""));
