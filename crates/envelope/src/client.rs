@@ -30,8 +30,9 @@ pub struct ClientEnvelopes {
     cookies: Vec<Cookie>,
     /// What was sent without a cookie, and is sent again with one.
     waiting: VecDeque<Waiting>,
-    /// Packets that were sent under the period before, for want of a cookie of this one.
-    sent_before: u32,
+    /// When it asked for a cookie of this period last, if it sends under the one before for want of
+    /// that.
+    asked_at: Option<Duration>,
     /// When the first packet was sent with a cookie since the last answer, or since it was asked
     /// for another cookie.
     unanswered_since: Option<Duration>,
@@ -68,12 +69,10 @@ const WAITING_MAX: usize = 64;
 /// And for how long: whoever asked has asked again by then, or given up.
 const WAITING_FOR: Duration = Duration::from_secs(1);
 /// So long after the last answer it asks for another cookie: the one it has is not its own, or it
-/// is at another address by now.
+/// is at another address by now. So long after it has asked for one of a new period it asks again.
 const ASK_AFTER: Duration = Duration::from_millis(250);
 /// So long after it has opened something last its pass should be renewed: its keys may be over.
 const RENEW_AFTER: Duration = Duration::from_secs(1);
-/// One of so many packets asks for the cookie of a new period, until it is there.
-const ASK_EVERY: u32 = 16;
 
 impl ClientEnvelopes {
     /// Those of a socket of the process that has this pass.
@@ -89,7 +88,7 @@ impl ClientEnvelopes {
             current,
             cookies,
             waiting,
-            sent_before: 0,
+            asked_at: None,
             unanswered_since: None,
             silent_since: None,
         }
@@ -109,17 +108,17 @@ impl ClientEnvelopes {
         let period = self.current;
         let before = self.before();
         if let Some(cookie) = self.cookie(to, period) {
-            self.sent_before = 0;
+            self.asked_at = None;
             self.envelope(period, cookie, packet).iter().for_each(&mut send);
             if !self.is_unheard(now) {
                 return;
             }
         } else if let Some(cookie) = self.cookie(to, before) {
             self.envelope(before, cookie, packet).iter().for_each(&mut send);
-            self.sent_before = self.sent_before.wrapping_add(1);
-            if self.sent_before % ASK_EVERY != 1 {
+            if self.asked_at.is_some_and(|at| now.saturating_sub(at) < ASK_AFTER) {
                 return;
             }
+            self.asked_at = Some(now);
         }
         self.envelope(period, 0, packet).iter().for_each(&mut send);
         self.wait(now, to, packet);

@@ -52,13 +52,14 @@
 //!
 //! Expiry, ranges, several keys (versions are per partition, but one key uses all of them),
 //! sessions that end because time has passed, overload, and how long anything takes. The simulator
-//! has all of these. Ten things have models of their own: disks that lag behind what was said
+//! has all of these. Eleven things have models of their own: disks that lag behind what was said
 //! ([`durable`]), the same for writes of keys that are delegated ([`delegated`]), older copies of
 //! stores that are put back ([`Returning`]), nodes that leave for a while ([`leaving`]), takeovers
 //! that do not wait for leases ([`fence`]), writes of delegated keys while one switch hands over to
 //! another ([`handover`]), the signs of leaders ([`leaders`]), partitions that are split and merged
-//! ([`split`]), keys that a tail lends to caches ([`lent`]), and requests that no switch has
-//! stamped ([`content`]). Their bounds are [`Bounds`], which know how to run the checker.
+//! ([`split`]), keys that a tail lends to caches ([`lent`]), requests that no switch has stamped
+//! ([`content`]), and keys of envelopes that change ([`periods`]). Their bounds are [`Bounds`],
+//! which know how to run the checker.
 
 mod bug;
 mod check;
@@ -74,6 +75,7 @@ pub mod leaving;
 pub mod lent;
 mod live;
 mod node;
+pub mod periods;
 mod protocol;
 mod returns;
 mod scope;

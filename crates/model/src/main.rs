@@ -3,7 +3,7 @@
 use clap::{Args, Parser};
 use model::{
     Bounds, Bug, Checked, ReturnScope, Rules, Scope, Verdict, content, delegated, durable, exhaust,
-    fence, handover, hunt, leaders, leaving, lent, split, stuck,
+    fence, handover, hunt, leaders, leaving, lent, periods, split, stuck,
 };
 use std::fmt;
 use std::num::NonZero;
@@ -64,6 +64,9 @@ struct OfItsOwn {
     /// The model of content routing instead.
     #[arg(long)]
     content: bool,
+    /// The model of keys of envelopes that change instead.
+    #[arg(long)]
+    periods: bool,
 }
 
 fn main() -> ExitCode {
@@ -100,6 +103,8 @@ fn look(options: &Options) -> Result<bool, NoSuchScope> {
         look_into::<lent::Scope>(options)
     } else if own.content {
         look_into::<content::Scope>(options)
+    } else if own.periods {
+        look_into::<periods::Scope>(options)
     } else if options.bugs {
         let returns = look_into::<ReturnScope>(options)?;
         let handover = look_into::<handover::Scope>(options)?;
@@ -206,6 +211,7 @@ mod tests {
             "--splits",
             "--lent",
             "--content",
+            "--periods",
             "--stuck",
         ] {
             let options = Options::parse_from(["keyway-model", model, "nothing has this name"]);

@@ -3,7 +3,7 @@
 
 use model::{
     Bounds, ReturnScope, content, delegated, durable, fence, handover, leaders, leaving, lent,
-    split,
+    periods, split,
 };
 
 #[test]
@@ -104,4 +104,14 @@ fn no_read_by_content_is_stale_and_no_write_applied_twice() {
 #[test]
 fn every_bug_of_content_routing_does_harm() {
     content::Scope::assert_all_bugs_are_found();
+}
+
+#[test]
+fn nothing_is_refused_while_keys_change_and_nothing_old_is_taken() {
+    periods::Scope::assert_all_hold();
+}
+
+#[test]
+fn every_bug_of_changing_keys_does_harm() {
+    periods::Scope::assert_all_bugs_are_found();
 }

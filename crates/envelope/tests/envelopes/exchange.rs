@@ -306,7 +306,36 @@ fn periods_follow_each_other_without_a_gap() {
     }
 }
 
-/// The members of a chain and the switch before it hear of a new period one after the other.
+#[test]
+fn a_client_that_asks_seldom_has_a_cookie_before_its_last_one_is_over() {
+    let mut world = World::new();
+    let request = packet(Op::Get, b"key");
+    world.ask_with_cookie(SWITCH, &request);
+    // It hears of the next period, and what it sends to have a cookie of that is lost.
+    let heard = |period, world: &mut World| {
+        world.turn_members(period);
+        let mut answer = seal(&mut world.node, CLIENT, &packet(Op::GetReply, b""));
+        world.client.open(at(NODE), &mut answer).unwrap();
+    };
+    heard(Period(CURRENT.0 + 1), &mut world);
+    assert_eq!(world.ask(SWITCH, &request).len(), 2);
+    assert_eq!(world.ask(SWITCH, &request).len(), 1, "it has just asked");
+    // Its next request, much later, asks again.
+    let mut sent = Vec::new();
+    let later = NOW + Duration::from_secs(20);
+    world.client.seal(later, at(SWITCH), &request, |it| sent.push([&it[..], &request].concat()));
+    let [first, second] = &mut sent[..] else { panic!("{sent:?}") };
+    assert!(world.switch.open(at(CLIENT), first).is_ok());
+    // Also when the period after that has begun, which it has not heard of.
+    world.turn_members(Period(CURRENT.0 + 2));
+    assert_eq!(why(world.switch.open(at(CLIENT), first)), EnvelopeRefusal::Period);
+    let refused = world.switch.open(at(CLIENT), second).unwrap_err();
+    world.client.open(at(SWITCH), &mut refused.cookie.unwrap()).unwrap();
+    let mut again = Vec::new();
+    world.client.resend(|_, it, packet| again.push([&it[..], packet].concat()));
+    assert!(again.iter_mut().any(|it| world.switch.open(at(CLIENT), it).is_ok()));
+}
+
 #[test]
 fn a_client_that_was_away_has_its_pass_renewed_when_nobody_answers() {
     let mut world = World::new();
@@ -336,6 +365,7 @@ fn a_client_that_was_away_has_its_pass_renewed_when_nobody_answers() {
     assert_eq!(send(&mut world), [EnvelopeRefusal::NoCookie]);
 }
 
+/// The members of a chain and the switch before it hear of a new period one after the other.
 #[test]
 fn what_a_switch_sends_on_stays_in_the_period_of_its_author() {
     let mut world = World::new();
