@@ -215,7 +215,8 @@ fn over_time(
             rows.push(row(case, &measured, window));
         },
     );
-    figure(settings, title, window, rows, panels)
+    let every = cases.first().map_or(SHIFT_OFTEN, |case| case.shift.every);
+    figure(settings, title, (window, every), rows, panels)
 }
 
 /// Pieces that make one point of a plot.
@@ -253,13 +254,13 @@ pub(super) fn against_rate(settings: &SwitchKvSettings, mut tell: impl FnMut(&st
         },
     );
     let title = "Figure 19: throughput against how many keys move in a second";
-    figure(settings, title, window, rows, vec![panel])
+    figure(settings, title, (window, SHIFT_OFTEN), rows, vec![panel])
 }
 
 fn figure(
     settings: &SwitchKvSettings,
     title: &str,
-    window: Duration,
+    (window, every): (Duration, Duration),
     rows: Vec<Vec<Cell>>,
     panels: Vec<Panel>,
 ) -> Figure {
@@ -271,8 +272,23 @@ fn figure(
          worst of all shifts"
             .to_owned(),
     );
+    notes.extend(untold(window, every));
     let table = Table { columns: COLUMNS.to_vec(), rows };
     Figure { title: format!("{title}, zipf {THETA}"), notes, table, panels }
+}
+
+/// Why it is not told what becomes of shifts, if it is not.
+fn untold(window: Duration, every: Duration) -> Option<String> {
+    let needed = every.as_secs_f64() + AFTERWARDS;
+    if every.as_secs_f64() < AFTERWARDS {
+        return Some("recovered is not told: the next shift comes before that".to_owned());
+    }
+    (window.as_secs_f64() < needed).then(|| {
+        format!(
+            "least and recovered are not told: what becomes of a shift is looked at for \
+             {AFTERWARDS} s, so --seconds has to be {needed} or more"
+        )
+    })
 }
 
 const COLUMNS: [Column; 8] = [
@@ -304,4 +320,18 @@ fn row(case: &Case, measured: &Measured, window: Duration) -> Vec<Cell> {
         Cell::number((least < f64::MAX).then_some(least), 2),
         Cell::number(latest.filter(|_| tells), 0),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_told_says_why() {
+        let why = |window, every| untold(Duration::from_secs(window), Duration::from_secs(every));
+        assert_eq!(why(28, 10), None);
+        assert_eq!(why(15, 10), None);
+        assert!(why(14, 10).unwrap().contains("--seconds has to be 15 or more"));
+        assert!(why(28, 1).unwrap().contains("the next shift comes"));
+    }
 }

@@ -10,14 +10,16 @@ use std::sync::mpsc::SyncSender;
 pub(super) type Wish = (PassWish, SyncSender<Result<Option<Pass>, PassError>>);
 
 impl Thread {
-    /// Somebody asks for a pass. With too many who wait the answer never comes, which who asks sees
-    /// at once.
+    /// Somebody asks for a pass. None is needed where packets are in no envelopes. With too many
+    /// who wait the answer never comes, which who asks sees at once.
     pub(super) fn wish_for_pass(
         &mut self,
         wish: PassWish,
         sender: SyncSender<Result<Option<Pass>, PassError>>,
     ) {
-        if self.wishes.len() < WAITING_MAX {
+        if self.keys.is_none() {
+            drop(sender.try_send(Ok(None)));
+        } else if self.wishes.len() < WAITING_MAX {
             self.wishes.push((wish, sender));
         }
     }
@@ -37,7 +39,6 @@ impl Thread {
         Ok(())
     }
 
-    /// No pass is needed where packets are in no envelopes.
     fn grant(
         &mut self,
         now: Instant,
