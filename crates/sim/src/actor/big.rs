@@ -138,26 +138,27 @@ impl Actor {
         step: BigStep,
         outcome: Outcome<Reply>,
     ) -> Result<Ended, String> {
+        // Whoever is cut off for too long before the last part arrives, or the manifest, has lost
+        // the parts; or whose key is: it may have to be recalled first.
+        let may_be_gone = !sure || ask.now.since(at) > PART_TIMES.idle;
         match (step, outcome) {
             (BigStep::Hurry, _) => Ok(None),
             (BigStep::Send(sending), outcome) => {
-                if are_sent(&outcome, sure)? {
+                if are_sent(&outcome, (sure, may_be_gone))? {
                     self.seal(ask, at, sure, sending, false);
                 }
                 Ok(None)
             }
             (BigStep::Gather(gathering), outcome) => {
-                if are_sent(&outcome, sure)? {
+                if are_sent(&outcome, (sure, may_be_gone))? {
                     self.gather(ask, (at, sure), gathering);
                 }
                 Ok(None)
             }
-            // Whoever is cut off for too long before the manifest arrives has lost the parts; or
-            // whose key is: it may have to be recalled first.
             (
                 BigStep::Seal { hasty, .. } | BigStep::SealAll { hasty, .. },
                 Outcome::Refused(Refusal::PartsMissing),
-            ) if hasty || !sure || ask.now.since(at) > PART_TIMES.idle => Ok(None),
+            ) if hasty || may_be_gone => Ok(None),
             (BigStep::Seal { key, kind, .. }, outcome) => Ok(Some((What::One(key, kind), outcome))),
             (BigStep::SealAll { planned, .. }, outcome) => {
                 Ok(Some((What::Batch(planned), outcome)))
@@ -227,7 +228,7 @@ impl Actor {
 }
 
 /// Whether all parts of a request were written. Of what is not sealed nothing must ever be seen.
-fn are_sent(outcome: &Outcome<Reply>, sure: bool) -> Result<bool, String> {
+fn are_sent(outcome: &Outcome<Reply>, (sure, may_be_gone): (bool, bool)) -> Result<bool, String> {
     let all = match outcome {
         Outcome::Done(Reply::Mset(all)) => all.as_slice(),
         Outcome::Done(_) | Outcome::Refused(_) | Outcome::Unknown(_) => &[],
@@ -236,7 +237,8 @@ fn are_sent(outcome: &Outcome<Reply>, sure: bool) -> Result<bool, String> {
         return Ok(true);
     }
     let full = all.contains(&Outcome::Refused(Refusal::Full));
-    if sure && !full { Err(format!("parts not written: {outcome:?}")) } else { Ok(false) }
+    let gone = may_be_gone && all.contains(&Outcome::Refused(Refusal::PartsMissing));
+    if sure && !full && !gone { Err(format!("parts not written: {outcome:?}")) } else { Ok(false) }
 }
 
 /// How often a read begins again: more often than anybody replaces a value meanwhile.
