@@ -126,21 +126,14 @@ impl ClientEnvelopes {
 
     /// Has the pass renewed if nothing that comes can be opened.
     fn note_silence(&mut self, now: Duration) {
-        let since = *self.silent_since.get_or_insert(now);
-        if now.saturating_sub(since) >= RENEW_AFTER {
-            self.silent_since = Some(now);
+        if has_passed(RENEW_AFTER, &mut self.silent_since, now) {
             self.passes.note_unheard();
         }
     }
 
     /// Whether nobody has answered for some time what was sent with a cookie: once in that time.
     fn is_unheard(&mut self, now: Duration) -> bool {
-        let since = *self.unanswered_since.get_or_insert(now);
-        let is_unheard = now.saturating_sub(since) >= ASK_AFTER;
-        if is_unheard {
-            self.unanswered_since = Some(now);
-        }
-        is_unheard
+        has_passed(ASK_AFTER, &mut self.unanswered_since, now)
     }
 
     /// Keeps what is to be sent again when there is a cookie.
@@ -272,6 +265,16 @@ impl ClientEnvelopes {
         let end = end_tag(keys.end, packet);
         Some(envelope(period, EnvelopeKind::Request, end, keys.edge, cookie, packet))
     }
+}
+
+/// Whether so long has passed since an instant, which is the present one if there is none. If so,
+/// it is counted from the present one again.
+fn has_passed(long: Duration, since: &mut Option<Duration>, now: Duration) -> bool {
+    let passed = now.saturating_sub(*since.get_or_insert(now)) >= long;
+    if passed {
+        *since = Some(now);
+    }
+    passed
 }
 
 fn network_of(Endpoint { addr, .. }: Endpoint) -> Network {

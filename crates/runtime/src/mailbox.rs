@@ -98,10 +98,6 @@ impl<T> Reply<T> {
 pub(crate) struct Answer<T>(Receiver<T>);
 
 impl<T> Answer<T> {
-    pub(crate) fn wait(self) -> Result<T, MailError> {
-        self.wait_for(ANSWER_WAIT_MAX)
-    }
-
     pub(crate) fn wait_for(self, patience: Duration) -> Result<T, MailError> {
         self.0.recv_timeout(patience).map_err(|error| match error {
             RecvTimeoutError::Timeout => MailError::Silent,

@@ -35,16 +35,22 @@ impl Controller {
     /// Classes are 1, 2, 3, …; a name for which none is left gets none.
     pub fn name_classes<'n>(&mut self, now: Instant, names: impl IntoIterator<Item = &'n str>) {
         self.awake(now);
+        let classes = &mut self.ledger.state.classes;
+        let mut last = classes.values().max().copied().unwrap_or_default();
+        let mut named = Vec::new();
         for name in names {
-            let classes = &mut self.ledger.state.classes;
             if classes.contains_key(name) {
                 continue;
             }
-            let last = classes.values().max().copied().unwrap_or_default();
-            let Some(class) = last.checked_add(1) else { return };
+            let Some(class) = last.checked_add(1) else { break };
             classes.insert(name.to_owned(), class);
-            let saw = format!("{name} has rights of its own");
-            self.ledger.advance(now, Level::Usual, saw, format!("give it class {class}, for good"));
+            named.push(format!("class {class} to {name}"));
+            last = class;
+        }
+        if !named.is_empty() {
+            let saw = "the configuration has rights of others than before".to_owned();
+            let did = format!("give {}, for good", named.join(", "));
+            self.ledger.advance(now, Level::Usual, saw, did);
         }
     }
 

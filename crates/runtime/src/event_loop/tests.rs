@@ -1,7 +1,7 @@
 //! The loop with a machine that tells what is done to it.
 
 use super::*;
-use crate::mailbox::answer;
+use crate::mailbox::{ANSWER_WAIT_MAX, answer};
 use std::net::{SocketAddr, UdpSocket};
 use std::process::Command;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel};
@@ -144,7 +144,7 @@ fn a_command_is_carried_out_although_no_datagram_comes() {
     let (worker, _, _told) = start(None, || Ok(()));
     let (sender, answer) = answer();
     worker.mailbox().post(sender).unwrap();
-    assert_eq!(answer.wait(), Ok("here"));
+    assert_eq!(answer.wait_for(ANSWER_WAIT_MAX), Ok("here"));
 }
 
 #[test]
@@ -191,7 +191,7 @@ fn a_command_given_before_the_stop_is_carried_out_and_flushed() {
     let (sender, answer) = answer();
     worker.mailbox().post(sender).unwrap();
     drop(worker);
-    assert_eq!(answer.wait(), Ok("here"));
+    assert_eq!(answer.wait_for(ANSWER_WAIT_MAX), Ok("here"));
     assert_eq!(told.iter().last(), Some(Event::Flush));
 }
 

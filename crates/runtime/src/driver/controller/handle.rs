@@ -2,7 +2,7 @@
 
 use super::keys::{PassError, PassWish};
 use crate::driver::delivery::Undelivered;
-use crate::mailbox::{MailError, answer};
+use crate::mailbox::{ANSWER_WAIT_MAX, MailError, answer};
 use cluster::{KeyspaceId, Map, Member, NodeId, NodeSpec, PartitionId, Report};
 use controller::{Alteration, CommandError, CreateError, KeyspaceSpec, Status};
 use envelope::Pass;
@@ -283,9 +283,7 @@ impl ControllerHandle {
     ///
     /// If that is not so within `patience`, or the controller has ended.
     pub fn wait_ready(&self, patience: Duration) -> Result<(), MailError> {
-        let (sender, answer) = answer();
-        self.post(ControllerMail::Ready(sender))?;
-        answer.wait_for(patience)
+        self.ask_for(patience, ControllerMail::Ready)
     }
 
     /// Creates a keyspace; when this returns, it is there for good.
@@ -318,9 +316,7 @@ impl ControllerHandle {
     ///
     /// If the controller refuses or cannot be reached.
     pub fn pass(&self, wish: PassWish) -> Result<Option<Pass>, RequestError<PassError>> {
-        let (sender, answer) = answer();
-        let posted = self.post(ControllerMail::Pass(wish, sender));
-        let granted = posted.and_then(|()| answer.wait_for(PASS_WAIT_MAX));
+        let granted = self.ask_for(PASS_WAIT_MAX, |sender| ControllerMail::Pass(wish, sender));
         granted.map_err(RequestError::Unreached)?.map_err(RequestError::Refused)
     }
 
@@ -333,9 +329,17 @@ impl ControllerHandle {
         &self,
         question: impl FnOnce(SyncSender<T>) -> ControllerMail,
     ) -> Result<T, MailError> {
+        self.ask_for(ANSWER_WAIT_MAX, question)
+    }
+
+    fn ask_for<T>(
+        &self,
+        patience: Duration,
+        question: impl FnOnce(SyncSender<T>) -> ControllerMail,
+    ) -> Result<T, MailError> {
         let (sender, answer) = answer();
         self.post(question(sender))?;
-        answer.wait()
+        answer.wait_for(patience)
     }
 
     fn post(&self, mail: ControllerMail) -> Result<(), MailError> {

@@ -97,8 +97,8 @@ impl KeyOffice {
     }
 
     /// The names of all classes of rights.
-    pub(super) fn class_names(&self) -> Vec<String> {
-        self.plan.classes.iter().map(|it| it.whose.clone()).collect()
+    pub(super) fn class_names(&self) -> impl Iterator<Item = &str> {
+        self.plan.classes.iter().map(|it| it.whose.as_str())
     }
 
     /// A member has said which keys it has.

@@ -112,8 +112,7 @@ impl Thread {
         config.overlap = store.overlap();
         let mut controller = Controller::new(config, saved, clock.now())?;
         let keys = keys.map(KeyOffice::new);
-        let names = keys.as_ref().map(KeyOffice::class_names).unwrap_or_default();
-        controller.name_classes(clock.now(), names.iter().map(String::as_str));
+        controller.name_classes(clock.now(), keys.iter().flat_map(KeyOffice::class_names));
         let wake = post.mail.clone();
         // If there is no room for it, there is mail that wakes the thread as well.
         store.wake_with(Arc::new(move || drop(wake.try_send(ControllerMail::Wake))));

@@ -3,7 +3,6 @@
 use super::super::keys::{PassError, PassWish};
 use super::{Thread, WAITING_MAX};
 use envelope::Pass;
-use machine::{Instant, UnixMs};
 use std::sync::mpsc::SyncSender;
 
 /// A pass that is asked for, and who waits for it.
@@ -30,25 +29,20 @@ impl Thread {
             return Ok(());
         }
         let now = self.clock.now();
-        let Some(time) = self.controller.cluster_time(now) else { return Ok(()) };
-        for (wish, sender) in std::mem::take(&mut self.wishes) {
-            let granted = self.grant(now, time, &wish);
-            self.save()?;
-            self.answer_saved(move || drop(sender.try_send(granted)));
+        let time = self.controller.cluster_time(now);
+        let Some((keys, time)) = self.keys.as_mut().zip(time) else { return Ok(()) };
+        let mut granted = Vec::new();
+        for (wish, sender) in self.wishes.drain(..) {
+            if keys.lacks_number(&wish) {
+                keys.take_numbers(self.controller.reserve_passes(now));
+            }
+            let pass = keys.grant(&wish, self.controller.classes(), time).map(Some);
+            granted.push((sender, pass));
+        }
+        self.save()?;
+        for (sender, pass) in granted {
+            self.answer_saved(move || drop(sender.try_send(pass)));
         }
         Ok(())
-    }
-
-    fn grant(
-        &mut self,
-        now: Instant,
-        time: UnixMs,
-        wish: &PassWish,
-    ) -> Result<Option<Pass>, PassError> {
-        let Some(keys) = &mut self.keys else { return Ok(None) };
-        if keys.lacks_number(wish) {
-            keys.take_numbers(self.controller.reserve_passes(now));
-        }
-        keys.grant(wish, self.controller.classes(), time).map(Some)
     }
 }
